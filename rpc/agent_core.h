@@ -190,8 +190,11 @@ class AgentCore final : public MessageHandler,
   void OnReplaced(const WorkerInfo& old);
   void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
   void RunOnInbox(Task task);
-  // Returns false for a frame of an earlier epoch, which must be dropped.
-  bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
+  // To be called once for every message. Handles what it says of its sender; a
+  // stale one, and one of an earlier epoch, must be dropped.
+  Peers::Observed Hear(const WorkerInfo& from, const Peers::Said& said);
+  // Logs what cannot be read; it still shows that its sender is there.
+  void Drop(const WorkerInfo& from, const char* what, const absl::Status& why);
   void OnGivenUpBy(const WorkerInfo& peer);
   void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
   // Gives the worker up, unless it has been heard since the loss with that
@@ -267,7 +270,6 @@ class AgentCore final : public MessageHandler,
   // worker bob".
   std::vector<std::string> CallsWithin(HoldId hold) const;
 
-  void Transmit(const std::string& to, Message message, Transport::Sent sent);
   absl::Status StoppedStatus() const;
   bool Wait(Clock::time_point deadline, const std::function<bool()>& until);
   void Notify();

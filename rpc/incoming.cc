@@ -27,28 +27,30 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
   const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<RequestFrame>(std::move(message.header));
   if (!frame.ok()) {
-    LogWarning("dropped a request of worker ", from.name, ": ",
-               frame.status().ToString());
+    Drop(from, "request", frame.status());
     return;
   }
+  const bool meant = frame->to == 0 || frame->to == self().incarnation;
+  const Peers::Observed heard = Hear(
+      from, meant ? Peers::Said{frame->epoch, frame->call} : Peers::Said{});
+  if (heard.stale || heard.again) return;
   auto call = std::make_shared<IncomingCall>();
   call->from = from;
   call->frame = *std::move(frame);
   call->tensors = std::move(message.tensors);
   call->bytes_received = bytes;
-  if (call->frame.to != 0 && call->frame.to != self().incarnation) {
+  if (!meant) {
     Respond(call, absl::UnavailableError(absl::StrCat(
                       "worker ", self().name,
                       " was started again; what it had before is lost")));
     return;
   }
-  if (!IsOfThisEpoch(from, call->frame.epoch)) {
+  if (heard.spoken == Peers::Spoken::kEarlier) {
     Respond(call, absl::UnavailableError(absl::StrCat(
                       "worker ", self().name, " has given up worker ",
                       from.name, ", and with it what it asked before")));
     return;
   }
-  if (!peers_.FirstTime(from.name, call->frame.call)) return;
   Serve(call);
 }
 

@@ -152,7 +152,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
                                  : TakeReply(call->from.name);
   if (ticket == nullptr) return;
   ticket->Answer(bytes);
-  Transmit(
+  transport_->Send(
       call->from.name, std::move(message),
       [core = weak_from_this(), to = call->from.name, failed,
        ticket = std::move(ticket)](const absl::Status& status) mutable {
@@ -165,8 +165,9 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
         }
         ResponseFrame answer = failed;
         answer.status = status;
-        self->Transmit(to, {EncodeFrame(FrameKind::kResponse, answer), {}},
-                       [](const absl::Status&) {});
+        self->transport_->Send(to,
+                               {EncodeFrame(FrameKind::kResponse, answer), {}},
+                               [](const absl::Status&) {});
       });
 }
 

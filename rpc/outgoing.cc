@@ -158,11 +158,11 @@ void AgentCore::CancelRemote(const CallPtr& call) {
     inbox_->Post([this, number] { OnCancel(self(), number); });
     return;
   }
-  Transmit(call->to.name,
-           {EncodeFrame(FrameKind::kCancel,
-                        CancelFrame{call->to.incarnation, number}),
-            {}},
-           [](const absl::Status&) {});
+  transport_->Send(call->to.name,
+                   {EncodeFrame(FrameKind::kCancel,
+                                CancelFrame{call->to.incarnation, number}),
+                    {}},
+                   [](const absl::Status&) {});
 }
 
 CallPtr AgentCore::FindSent(const std::string& peer, uint64_t number) {

@@ -148,19 +148,19 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   call->bytes_sent = BytesOf(message);
   if (tracer_->on()) call->sent_ns = Tracer::Now();
   std::weak_ptr<OutgoingCall> weak = call;
-  Transmit(call->to.name, std::move(message),
-           [core = weak_from_this(), weak](const absl::Status& status) {
-             if (status.ok()) return;
-             auto self = core.lock();
-             CallPtr call = weak.lock();
-             if (self == nullptr || call == nullptr) return;
-             // Report this after the inbox has handled the loss of the
-             // connection, so that calls that are made in response are not
-             // failed by that loss.
-             self->inbox_->Post([self = self.get(), call, status] {
-               self->FailLater(call, status, true);
-             });
-           });
+  transport_->Send(call->to.name, std::move(message),
+                   [core = weak_from_this(), weak](const absl::Status& status) {
+                     if (status.ok()) return;
+                     auto self = core.lock();
+                     CallPtr call = weak.lock();
+                     if (self == nullptr || call == nullptr) return;
+                     // Report this after the inbox has handled the loss of the
+                     // connection, so that calls that are made in response are
+                     // not failed by that loss.
+                     self->inbox_->Post([self = self.get(), call, status] {
+                       self->FailLater(call, status, true);
+                     });
+                   });
   // If the call failed meanwhile, its request may not have been there yet to be
   // cancelled.
   if (call->failed) CancelRemote(call);
@@ -201,12 +201,13 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<ResponseFrame>(std::move(message.header));
   if (!frame.ok()) {
-    LogWarning("dropped a response of worker ", from.name, ": ",
-               frame.status().ToString());
+    Drop(from, "response", frame.status());
     return;
   }
-  if (frame->to != self().incarnation) return;
-  if (!IsOfThisEpoch(from, frame->epoch)) return;
+  const bool meant = frame->to == self().incarnation;
+  const Peers::Observed heard =
+      Hear(from, meant ? Peers::Said{.epoch = frame->epoch} : Peers::Said{});
+  if (heard.stale || !meant || heard.spoken == Peers::Spoken::kEarlier) return;
   // Import the transfers even if nothing waits for the response any more; the
   // unused handles then release the grants.
   auto handles = ownership_->Import(from, frame->transfers);
