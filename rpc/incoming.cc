@@ -64,25 +64,16 @@ void AgentCore::Serve(const IncomingPtr& call) {
   call->context->caller = call->from;
   call->context->agent = agent_;
   call->context->holds = call->within;
-  if (absl::Status status = Prepare(call); !status.ok()) {
-    call->refused = true;
-    Answer(call, std::move(status));
-    return;
-  }
   if (call->frame.timeout_us >= 0) {
     call->context->deadline =
         call->started + std::min<std::chrono::microseconds>(
                             std::chrono::microseconds(call->frame.timeout_us),
                             baton::internal::kLongestWait);
-    std::weak_ptr<IncomingCall> weak = call;
-    call->timer = timer_.At(call->context->deadline, [this, weak] {
-      completions_->Post([weak] {
-        if (IncomingPtr call = weak.lock()) {
-          call->context->cancel.Cancel(
-              absl::DeadlineExceededError("the call's deadline has passed"));
-        }
-      });
-    });
+  }
+  if (absl::Status status = Prepare(call); !status.ok()) {
+    call->refused = true;
+    Answer(call, std::move(status));
+    return;
   }
   WhenAllConfirmed(call->handles,
                    [core = weak_from_this(), call](const absl::Status& status) {
@@ -117,6 +108,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
           " calls waiting, of all that may (--max_calls); try again later"));
     }
     incoming_[{call->from.name, frame.call}] = call;
+    AwaitDeadlineLocked(call->context->deadline);
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(

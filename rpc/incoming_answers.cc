@@ -30,7 +30,6 @@ bool IsLong(const AnyValue& value) {
 void AgentCore::Answer(const IncomingPtr& call,
                        absl::StatusOr<AnyValue> result) {
   if (call->replied.exchange(true)) return;
-  timer_.Cancel(call->timer);
   ++calls_served_;
   if (call->frame.result.number != 0) {
     // A call that failed before it had begun the creation must not finish
@@ -126,7 +125,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
   if (call->local) {
     RecordServed(call, ok, 0);
     for (Tensor& tensor : tensors) tensor = PackedCopy(std::move(tensor));
-    if (CallPtr outgoing = FindSent(self().name, frame.call)) {
+    if (CallPtr outgoing = ClaimSent(self().name, frame.call)) {
       Complete(outgoing, std::move(frame), std::move(tensors),
                std::move(handles));
     }

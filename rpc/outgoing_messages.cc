@@ -211,27 +211,27 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   // Import the transfers even if nothing waits for the response any more; the
   // unused handles then release the grants.
   auto handles = ownership_->Import(from, frame->transfers);
-  CallPtr call = FindSent(from.name, frame->call);
-  if (call == nullptr) return;
-  call->bytes_received = bytes;
-  if (!handles.ok()) {
-    FailLater(call, handles.status(), false);
-    return;
-  }
-  if (handles->empty()) {
+  if (!handles.ok() || handles->empty()) {
+    CallPtr call = ClaimSent(from.name, frame->call);
+    if (call == nullptr) return;
+    call->bytes_received = bytes;
+    if (!handles.ok()) *frame = {.status = handles.status()};
     Complete(call, *std::move(frame), std::move(message.tensors), {});
     return;
   }
+  CallPtr call = FindSent(from.name, frame->call);
+  if (call == nullptr) return;
+  call->bytes_received = bytes;
   WhenAllConfirmed(*handles,
                    [core = weak_from_this(), call, frame = *std::move(frame),
                     handles = *handles, tensors = std::move(message.tensors)](
                        const absl::Status& status) {
                      auto self = core.lock();
                      if (self == nullptr) return;
-                     if (status.ok()) {
-                       self->Complete(call, frame, tensors, handles);
-                     } else {
+                     if (!status.ok()) {
                        self->FailLater(call, status, false);
+                     } else if (self->Claim(call)) {
+                       self->Complete(call, frame, tensors, handles);
                      }
                    });
 }
@@ -239,7 +239,6 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
 void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                          std::vector<Tensor> tensors,
                          std::vector<HandlePtr> handles) {
-  if (!Claim(call)) return;
   RecordMade(call, frame.status.ok());
   completions_->PostOrRunInline([this, call, frame = std::move(frame),
                                  tensors = std::move(tensors),
