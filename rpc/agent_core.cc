@@ -17,9 +17,8 @@ AgentCore::AgentCore(AgentOptions options, Registry registry,
       transport_(std::move(transport)),
       default_timeout_ms_(options_.default_timeout.count()),
       peers_(options_.self),
-      quota_(std::make_shared<CallQuota>(options_.max_calls_per_peer,
-                                         options_.max_call_bytes_per_peer,
-                                         options_.max_replies_per_peer)),
+      quota_(options_.max_calls_per_peer, options_.max_call_bytes_per_peer,
+             options_.max_replies_per_peer),
       inbox_(std::make_shared<Inbox>("baton-inbox")),
       completions_(std::make_shared<StoppablePool>(2, "baton-complete")),
       workers_(std::make_shared<StoppablePool>(options_.worker_threads,
@@ -89,6 +88,7 @@ void AgentCore::OnRemoved(const Peers::Removed& removed,
                           const MemberEvent& event) {
   transport_->Forget(removed.info);
   stats_.Forget(removed.info.name);
+  quota_.Forget(removed.info.name);
   if (!removed.was_gone) return OnGone({event.kind, removed.info, event.cause});
   // Calls to it that were made since it was given up can only fail now.
   EndAllWith(removed.info, event.cause);

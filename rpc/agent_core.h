@@ -278,7 +278,7 @@ class AgentCore final : public MessageHandler,
                     std::vector<HandlePtr> handles);
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
-  // Returns null if nothing more may be sent to `peer` now.
+  // Returns null if nothing more may be sent to `peer` now. Runs on the inbox.
   CallQuota::Ticket TakeReply(const std::string& peer);
   // For errors: names the holders that keep `use` waiting.
   std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
@@ -305,7 +305,7 @@ class AgentCore final : public MessageHandler,
   CallStats stats_;
   const std::shared_ptr<Tracer> tracer_ = MakeTracerWithGpus();
   Peers peers_;
-  const std::shared_ptr<CallQuota> quota_;
+  CallQuota quota_;  // used on the inbox
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
   const std::shared_ptr<Inbox> inbox_;

@@ -97,7 +97,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   RETURN_IF_ERROR(FindHandler(call));
   if (!call->local) {
     ASSIGN_OR_RETURN(call->ticket,
-                     quota_->Take(call->from.name, BytesOf(*call)));
+                     quota_.Take(call->from.name, BytesOf(*call)));
   }
   {
     MutexLock lock(mutex_);

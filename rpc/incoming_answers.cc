@@ -183,7 +183,7 @@ void AgentCore::EndIncoming(const IncomingPtr& call) {
 // acknowledgements of what it sends.
 CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
   bool first = false;
-  CallQuota::Ticket ticket = quota_->TakeReply(peer, first);
+  CallQuota::Ticket ticket = quota_.TakeReply(peer, first);
   if (first) {
     LogWarning("ended the connection to worker ", peer, ": ",
                options_.max_replies_per_peer, " answers to it have not left");
