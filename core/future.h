@@ -274,7 +274,10 @@ class Promise {
   struct Guard {
     explicit Guard(std::shared_ptr<internal::FutureState<T>> s)
         : state(std::move(s)) {}
-    ~Guard() { state->Set(absl::CancelledError("the promise was dropped")); }
+    ~Guard() {
+      if (state->ready()) return;
+      state->Set(absl::CancelledError("the promise was dropped"));
+    }
     std::shared_ptr<internal::FutureState<T>> state;
   };
   std::shared_ptr<internal::FutureState<T>> state_;

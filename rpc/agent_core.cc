@@ -17,9 +17,8 @@ AgentCore::AgentCore(AgentOptions options, Registry registry,
       transport_(std::move(transport)),
       default_timeout_ms_(options_.default_timeout.count()),
       peers_(options_.self),
-      quota_(std::make_shared<CallQuota>(options_.max_calls_per_peer,
-                                         options_.max_call_bytes_per_peer,
-                                         options_.max_replies_per_peer)),
+      quota_(options_.max_calls_per_peer, options_.max_call_bytes_per_peer,
+             options_.max_replies_per_peer),
       inbox_(std::make_shared<Inbox>("baton-inbox")),
       completions_(std::make_shared<StoppablePool>(2, "baton-complete")),
       workers_(std::make_shared<StoppablePool>(options_.worker_threads,
@@ -89,6 +88,7 @@ void AgentCore::OnRemoved(const Peers::Removed& removed,
                           const MemberEvent& event) {
   transport_->Forget(removed.info);
   stats_.Forget(removed.info.name);
+  quota_.Forget(removed.info.name);
   if (!removed.was_gone) return OnGone({event.kind, removed.info, event.cause});
   // Calls to it that were made since it was given up can only fail now.
   EndAllWith(removed.info, event.cause);
@@ -120,12 +120,6 @@ void AgentCore::AddView(const std::string& name, std::function<View()> view) {
   views_[name] = std::move(view);
 }
 
-void AgentCore::Transmit(const std::string& to, Message message,
-                         Transport::Sent sent) {
-  peers_.CountSent(to, BytesOf(message));
-  transport_->Send(to, std::move(message), std::move(sent));
-}
-
 void AgentCore::OnMessage(const WorkerInfo& from, Message message) {
   inbox_->Run([this, from, message = std::move(message)]() mutable {
     Dispatch(from, std::move(message));
@@ -137,10 +131,10 @@ void AgentCore::OnPeerLost(const WorkerInfo& peer, absl::Status why) {
 }
 
 void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
-  const Peers::Observed observed = peers_.Observe(from, BytesOf(message));
-  if (observed.stale || message.header.empty()) return;
-  if (observed.replaced.has_value()) OnReplaced(*observed.replaced);
-  if (observed.joined) Tell({.worker = from, .cause = {}});
+  if (message.header.empty()) {
+    Hear(from, {});
+    return;
+  }
   switch (static_cast<FrameKind>(message.header[0])) {
     case FrameKind::kRequest:
       OnRequest(from, std::move(message));
@@ -153,24 +147,34 @@ void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
       return;
     case FrameKind::kCancel: {
       auto frame = DecodeFrame<CancelFrame>(std::move(message.header));
-      if (frame.ok() && frame->to == self().incarnation) {
+      if (!Hear(from, {}).stale && frame.ok() &&
+          frame->to == self().incarnation) {
         OnCancel(from, frame->call);
       }
       return;
     }
   }
-  LogWarning("dropped a message of an unknown kind of worker ", from.name);
+  Drop(from, "message of an unknown kind", absl::OkStatus());
+}
+
+void AgentCore::Drop(const WorkerInfo& from, const char* what,
+                     const absl::Status& why) {
+  if (Hear(from, {}).stale) return;
+  LogWarning("dropped a ", what, " of worker ", from.name, why.ok() ? "" : ": ",
+             why.ok() ? "" : why.ToString());
 }
 
 void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
   auto frame = DecodeFrame<ControlFrame>(std::move(message.header));
   if (!frame.ok()) {
-    LogWarning("dropped a control message of worker ", from.name, ": ",
-               frame.status().ToString());
+    Drop(from, "control message", frame.status());
     return;
   }
-  if (frame->to != 0 && frame->to != self().incarnation) return;
-  if (!IsOfThisEpoch(from, frame->epoch)) {
+  const bool meant = frame->to == 0 || frame->to == self().incarnation;
+  const Peers::Observed heard =
+      Hear(from, meant ? Peers::Said{.epoch = frame->epoch} : Peers::Said{});
+  if (heard.stale || !meant) return;
+  if (heard.spoken == Peers::Spoken::kEarlier) {
     FlushControl(from.name);
     return;
   }
@@ -184,17 +188,13 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
   Notify();
 }
 
-bool AgentCore::IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch) {
-  switch (peers_.Compare(from, epoch)) {
-    case Peers::Spoken::kNow:
-      return true;
-    case Peers::Spoken::kEarlier:
-      return false;
-    case Peers::Spoken::kLater:
-      OnGivenUpBy(from);
-      return true;
-  }
-  return false;
+Peers::Observed AgentCore::Hear(const WorkerInfo& from,
+                                const Peers::Said& said) {
+  const Peers::Observed heard = peers_.Observe(from, said);
+  if (heard.replaced.has_value()) OnReplaced(*heard.replaced);
+  if (heard.joined) Tell({.worker = from, .cause = {}});
+  if (heard.spoken == Peers::Spoken::kLater) OnGivenUpBy(from);
+  return heard;
 }
 
 // The other worker has already dropped the grants between the two from its
@@ -335,22 +335,23 @@ void AgentCore::FlushControl(const std::string& name) {
     // Without a ticket the frame counts as lost and is sent again later.
     auto ticket = TakeReply(name);
     if (ticket == nullptr) return;
-    Transmit(name, {EncodeFrame(FrameKind::kControl, *frame), {}},
-             [core = weak_from_this(), name, ticket = std::move(ticket),
-              news = peers_.News(name)](const absl::Status& status) {
-               auto self = core.lock();
-               // NotFound: the transport has removed the worker, and a late
-               // message has made it known here again. The others: it must not
-               // be dialed, or another process listens at its address.
-               const bool unreachable = absl::IsUnavailable(status) ||
-                                        absl::IsNotFound(status) ||
-                                        absl::IsInvalidArgument(status) ||
-                                        absl::IsUnauthenticated(status);
-               if (self == nullptr || !unreachable) return;
-               self->inbox_->Post([self = self.get(), name, news, status] {
-                 self->OnUnreachable(name, news, status);
-               });
-             });
+    transport_->Send(
+        name, {EncodeFrame(FrameKind::kControl, *frame), {}},
+        [core = weak_from_this(), name, ticket = std::move(ticket),
+         news = peers_.News(name)](const absl::Status& status) {
+          auto self = core.lock();
+          // NotFound: the transport has removed the worker, and a late
+          // message has made it known here again. The others: it must not
+          // be dialed, or another process listens at its address.
+          const bool unreachable = absl::IsUnavailable(status) ||
+                                   absl::IsNotFound(status) ||
+                                   absl::IsInvalidArgument(status) ||
+                                   absl::IsUnauthenticated(status);
+          if (self == nullptr || !unreachable) return;
+          self->inbox_->Post([self = self.get(), name, news, status] {
+            self->OnUnreachable(name, news, status);
+          });
+        });
   }
 }
 

@@ -44,6 +44,7 @@ class OutgoingCall {
   std::chrono::steady_clock::time_point deadline;
   std::atomic<bool> done{false};
   std::atomic<bool> failed{false};  // done, but not by an answer
+  bool late = false;  // its deadline has passed; used under AgentCore::mutex_
   // For statistics and traces.
   std::atomic<uint64_t> bytes_sent{0};
   std::atomic<uint64_t> bytes_received{0};
@@ -68,9 +69,9 @@ struct IncomingCall : ObjectUse {
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
-  std::atomic<Timer::Id> timer{0};
-  std::atomic<bool> running{false};  // it has its object
-  std::atomic<bool> refused{false};  // its handler has not run and will not
+  bool late = false;                   // as in OutgoingCall
+  std::atomic<bool> running{false};    // it has its object
+  std::atomic<bool> refused{false};    // its handler has not run and will not
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;
@@ -160,7 +161,6 @@ class AgentCore final : public MessageHandler,
  private:
   // Registrations of what may end a call that this worker made early.
   struct Watches {
-    Timer::Id timer = 0;
     uint64_t cancel = 0;
     uint64_t parent = 0;
   };
@@ -190,8 +190,11 @@ class AgentCore final : public MessageHandler,
   void OnReplaced(const WorkerInfo& old);
   void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
   void RunOnInbox(Task task);
-  // Returns false for a frame of an earlier epoch, which must be dropped.
-  bool IsOfThisEpoch(const WorkerInfo& from, uint64_t epoch);
+  // To be called once for every message. Handles what it says of its sender; a
+  // stale one, and one of an earlier epoch, must be dropped.
+  Peers::Observed Hear(const WorkerInfo& from, const Peers::Said& said);
+  // Logs what cannot be read; it still shows that its sender is there.
+  void Drop(const WorkerInfo& from, const char* what, const absl::Status& why);
   void OnGivenUpBy(const WorkerInfo& peer);
   void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
   // Gives the worker up, unless it has been heard since the loss with that
@@ -212,6 +215,12 @@ class AgentCore final : public MessageHandler,
                    uint64_t loss, const absl::Status& why);
   void PostFlush(const std::string& name);
 
+  // Deadlines of calls (deadlines.cc). One timer serves all calls: it is set to
+  // the earliest deadline, and then finds the calls that are late.
+  void AwaitDeadlineLocked(Clock::time_point deadline)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndLateCalls();
+
   // Outgoing.
   absl::Status Admit(const CallPtr& call);
   void Watch(const CallPtr& call);
@@ -228,11 +237,21 @@ class AgentCore final : public MessageHandler,
                 const std::vector<ForkId>& forks);
   void Transmit(const CallPtr& call, Outbound& outbound);
   void TransmitLocal(const CallPtr& call, Outbound& outbound);
+  // Returns true for the first caller, which alone may set the call's result.
   bool Claim(const CallPtr& call);
+  bool ClaimLocked(const CallPtr& call, Unclaimed& unclaimed)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends what a claimed call had until then.
+  void EndWaiting(const OutgoingCall& call, const Unclaimed& unclaimed);
   // Records the end of a call for statistics and traces (recording.cc).
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
+  // Return null if nothing waits for the answer to that call any more.
+  CallPtr FindSentLocked(const std::string& peer, uint64_t number)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   CallPtr FindSent(const std::string& peer, uint64_t number);
+  CallPtr ClaimSent(const std::string& peer, uint64_t number);
+  // Delivers the answer to a claimed call.
   void Complete(const CallPtr& call, ResponseFrame frame,
                 std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
   void Deliver(const CallPtr& call, ResponseFrame& frame,
@@ -259,7 +278,7 @@ class AgentCore final : public MessageHandler,
                     std::vector<HandlePtr> handles);
   void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
   void EndIncoming(const IncomingPtr& call);
-  // Returns null if nothing more may be sent to `peer` now.
+  // Returns null if nothing more may be sent to `peer` now. Runs on the inbox.
   CallQuota::Ticket TakeReply(const std::string& peer);
   // For errors: names the holders that keep `use` waiting.
   std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
@@ -267,7 +286,6 @@ class AgentCore final : public MessageHandler,
   // worker bob".
   std::vector<std::string> CallsWithin(HoldId hold) const;
 
-  void Transmit(const std::string& to, Message message, Transport::Sent sent);
   absl::Status StoppedStatus() const;
   bool Wait(Clock::time_point deadline, const std::function<bool()>& until);
   void Notify();
@@ -287,7 +305,7 @@ class AgentCore final : public MessageHandler,
   CallStats stats_;
   const std::shared_ptr<Tracer> tracer_ = MakeTracerWithGpus();
   Peers peers_;
-  const std::shared_ptr<CallQuota> quota_;
+  CallQuota quota_;  // used on the inbox
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
   const std::shared_ptr<Inbox> inbox_;
@@ -301,6 +319,9 @@ class AgentCore final : public MessageHandler,
   std::map<CallPtr, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
+  // When EndLateCalls runs next, and the timer that runs it.
+  Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
+  Timer::Id alarm_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<Agent::MemberWatcher> watchers_ ABSL_GUARDED_BY(mutex_);
   // Not yet reported to watchers.
   std::deque<MemberEvent> events_ ABSL_GUARDED_BY(mutex_);

@@ -9,68 +9,65 @@
 
 namespace baton::rpc::internal {
 
+const CallQuota::LoadPtr& CallQuota::LoadOf(const std::string& peer) {
+  LoadPtr& load = loads_[peer];
+  if (load == nullptr) load.reset(new Load{peer, max_bytes_});
+  return load;
+}
+
 absl::StatusOr<CallQuota::Ticket> CallQuota::Take(const std::string& peer,
                                                   size_t bytes) {
-  MutexLock lock(mutex_);
-  const auto of = loads_.try_emplace(peer).first;
-  Load& load = of->second;
+  const LoadPtr& load = LoadOf(peer);
   const auto full = [&](size_t waits, const char* what, size_t limit,
                         const char* flag) {
     return absl::ResourceExhaustedError(
         absl::StrCat(waits, what, " of worker ", peer, " wait already, of ",
                      limit, " that may (--", flag, "); try again later"));
   };
-  if (load.calls >= max_calls_) {
-    return full(load.calls, " calls", max_calls_, "max_calls_per_peer");
+  const size_t calls = load->calls;
+  if (calls >= max_calls_) {
+    return full(calls, " calls", max_calls_, "max_calls_per_peer");
   }
-  const size_t waits = load.bytes + load.answers;
-  if (load.calls > 0 && (waits > max_bytes_ || bytes > max_bytes_ - waits)) {
+  const size_t waits = load->bytes + load->answers;
+  if (calls > 0 && (waits > max_bytes_ || bytes > max_bytes_ - waits)) {
     return full(waits, " bytes of calls", max_bytes_,
                 "max_call_bytes_per_peer");
   }
-  ++load.calls;
-  load.bytes += bytes;
-  Ticket ticket(new Place(shared_from_this(), of, true));
-  ticket->bytes_ = bytes;
-  return ticket;
+  ++load->calls;
+  load->bytes += bytes;
+  return Ticket(new Place(load, true, bytes));
 }
 
 CallQuota::Ticket CallQuota::TakeReply(const std::string& peer, bool& first) {
-  MutexLock lock(mutex_);
-  const auto of = loads_.try_emplace(peer).first;
-  if (of->second.replies >= max_replies_) {
-    first = !std::exchange(of->second.too_many, true);
+  const LoadPtr& load = LoadOf(peer);
+  const size_t replies = load->replies;
+  if (replies == 0) load->too_many = false;
+  if (replies >= max_replies_) {
+    first = !std::exchange(load->too_many, true);
     return nullptr;
   }
-  ++of->second.replies;
-  return Ticket(new Place(shared_from_this(), of, false));
+  ++load->replies;
+  return Ticket(new Place(load, false, 0));
 }
 
-CallQuota::Place::~Place() { quota_->Give(*this); }
-
-void CallQuota::Give(const Place& place) {
-  MutexLock lock(mutex_);
-  Load& load = place.of_->second;
-  load.bytes -= place.bytes_;
-  load.answers -= place.answer_;
-  --(place.call_ ? load.calls : load.replies);
-  if (load.replies == 0) load.too_many = false;
-  if (load.calls + load.replies == 0) loads_.erase(place.of_);
+CallQuota::Place::~Place() {
+  of_->bytes -= bytes_;
+  of_->answers -= answer_;
+  --(call_ ? of_->calls : of_->replies);
 }
 
 absl::Status CallQuota::Place::MayRun() const {
-  const size_t answers = of_->second.answers;
-  if (answers <= quota_->max_bytes_) return absl::OkStatus();
+  const size_t answers = of_->answers;
+  if (answers <= of_->max_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat(answers, " bytes of answers wait for worker ", of_->first,
-                   " to read them, of ", quota_->max_bytes_,
+      absl::StrCat(answers, " bytes of answers wait for worker ", of_->peer,
+                   " to read them, of ", of_->max_bytes,
                    " that may (--max_call_bytes_per_peer); try again later"));
 }
 
 void CallQuota::Place::Answer(size_t bytes) {
-  Load& load = of_->second;
-  load.answers += bytes;  // first: meanwhile it counts for too much
-  load.bytes -= std::exchange(bytes_, 0);
+  of_->answers += bytes;  // first: meanwhile it counts for too much
+  of_->bytes -= std::exchange(bytes_, 0);
   answer_ += bytes;
 }
 

@@ -4,20 +4,20 @@
 #pragma once
 
 #include <atomic>
-#include <map>
 #include <memory>
 #include <string>
+#include <unordered_map>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/mutex.h"
 
 namespace baton::rpc::internal {
 
 // Limits how much each other worker may have waiting at this one, in calls and
 // in answers not yet sent, so that no worker uses up all memory or all call
-// slots. Thread-safe.
-class CallQuota : public std::enable_shared_from_this<CallQuota> {
+// slots. Thread-compatible; tickets may be used and destroyed on any thread.
+class CallQuota {
  public:
   CallQuota(size_t max_calls, size_t max_bytes, size_t max_replies)
       : max_calls_(max_calls),
@@ -25,15 +25,18 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
         max_replies_(max_replies) {}
 
  private:
+  // Grows through the quota only, and shrinks on any thread.
   struct Load {
-    size_t calls = 0;
+    const std::string peer;
+    const size_t max_bytes;
+    std::atomic<size_t> calls{0};
     std::atomic<size_t> bytes{0};    // of arguments
     std::atomic<size_t> answers{0};  // bytes
-    size_t replies = 0;
+    std::atomic<size_t> replies{0};
     // `replies` reached the limit and has not been 0 since.
     bool too_many = false;
   };
-  using Loads = std::map<std::string, Load>;
+  using LoadPtr = std::shared_ptr<Load>;
 
  public:
   // The share of one call or reply, which it has until this is destroyed.
@@ -52,13 +55,12 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
 
    private:
     friend class CallQuota;
-    Place(std::shared_ptr<CallQuota> quota, Loads::iterator of, bool call)
-        : quota_(std::move(quota)), of_(of), call_(call) {}
+    Place(LoadPtr of, bool call, size_t bytes)
+        : of_(std::move(of)), call_(call), bytes_(bytes) {}
 
-    const std::shared_ptr<CallQuota> quota_;
-    const Loads::iterator of_;
+    const LoadPtr of_;
     const bool call_;
-    size_t bytes_ = 0;   // of the call's arguments
+    size_t bytes_;       // of the call's arguments
     size_t answer_ = 0;  // bytes
   };
   using Ticket = std::unique_ptr<Place>;
@@ -74,15 +76,16 @@ class CallQuota : public std::enable_shared_from_this<CallQuota> {
   // none waited.
   Ticket TakeReply(const std::string& peer, bool& first);
 
+  // What `peer` has waiting does not count any more.
+  void Forget(const std::string& peer) { loads_.erase(peer); }
+
  private:
-  void Give(const Place& place);
+  const LoadPtr& LoadOf(const std::string& peer);
 
   const size_t max_calls_;
   const size_t max_bytes_;
   const size_t max_replies_;
-  Mutex mutex_;
-  // Peers for which nothing waits have no entry.
-  Loads loads_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, LoadPtr> loads_;
 };
 
 }  // namespace baton::rpc::internal

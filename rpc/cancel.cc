@@ -7,10 +7,12 @@
 
 namespace baton::rpc {
 
-bool CancelToken::cancelled() const { return !reason().ok(); }
+bool CancelToken::cancelled() const {
+  return state_ != nullptr && state_->cancelled;
+}
 
 absl::Status CancelToken::reason() const {
-  if (state_ == nullptr) return absl::OkStatus();
+  if (!cancelled()) return absl::OkStatus();
   MutexLock lock(state_->mutex);
   return state_->reason;
 }
@@ -53,6 +55,7 @@ void CancelSource::Cancel(absl::Status reason) const {
     MutexLock lock(token_.state_->mutex);
     if (!token_.state_->reason.ok()) return;
     token_.state_->reason = reason;
+    token_.state_->cancelled = true;
     callbacks.swap(token_.state_->callbacks);
   }
   for (auto& [number, callback] : callbacks) callback(reason);

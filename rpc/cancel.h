@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,6 +33,7 @@ class CancelToken {
   friend class CancelSource;
   struct State {
     Mutex mutex;
+    std::atomic<bool> cancelled{false};  // set once, after `reason`
     absl::Status reason ABSL_GUARDED_BY(mutex);
     uint64_t next ABSL_GUARDED_BY(mutex) = 1;
     std::map<uint64_t, Callback> callbacks ABSL_GUARDED_BY(mutex);

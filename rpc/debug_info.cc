@@ -17,10 +17,7 @@ std::string DebugInfo::ToString() const {
       worker_threads, " threads idle, ", calls_served, " calls served, ",
       user_handles, " handles, ", transfers, " transfers\n");
   for (const PeerInfo& peer : peers) {
-    absl::StrAppend(&text, "  peer ", peer.worker.name, " ", peer.state,
-                    ": sent ", peer.messages_sent, " messages, ",
-                    peer.bytes_sent, " bytes; received ",
-                    peer.messages_received, ", ", peer.bytes_received, "\n");
+    absl::StrAppend(&text, "  peer ", peer.worker.name, " ", peer.state, "\n");
   }
   for (const ObjectInfo& object : objects) {
     absl::StrAppend(

@@ -49,17 +49,10 @@ struct CallInfo {
 
 struct PeerInfo {
   WorkerInfo worker;
-  std::string state;  // "new", "up", "lost" or "gone"
-  uint64_t messages_sent = 0;
-  uint64_t messages_received = 0;
-  uint64_t bytes_sent = 0;  // headers and tensors
-  uint64_t bytes_received = 0;
+  std::string state;             // "new", "up", "lost" or "gone"
   uint64_t control_waiting = 0;  // ownership messages not acknowledged yet
-  static constexpr auto Fields =
-      std::tuple{&PeerInfo::worker,         &PeerInfo::state,
-                 &PeerInfo::messages_sent,  &PeerInfo::messages_received,
-                 &PeerInfo::bytes_sent,     &PeerInfo::bytes_received,
-                 &PeerInfo::control_waiting};
+  static constexpr auto Fields = std::tuple{&PeerInfo::worker, &PeerInfo::state,
+                                            &PeerInfo::control_waiting};
 };
 
 // Statistics of the calls of one method between this worker and a peer since

@@ -27,28 +27,30 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
   const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<RequestFrame>(std::move(message.header));
   if (!frame.ok()) {
-    LogWarning("dropped a request of worker ", from.name, ": ",
-               frame.status().ToString());
+    Drop(from, "request", frame.status());
     return;
   }
+  const bool meant = frame->to == 0 || frame->to == self().incarnation;
+  const Peers::Observed heard = Hear(
+      from, meant ? Peers::Said{frame->epoch, frame->call} : Peers::Said{});
+  if (heard.stale || heard.again) return;
   auto call = std::make_shared<IncomingCall>();
   call->from = from;
   call->frame = *std::move(frame);
   call->tensors = std::move(message.tensors);
   call->bytes_received = bytes;
-  if (call->frame.to != 0 && call->frame.to != self().incarnation) {
+  if (!meant) {
     Respond(call, absl::UnavailableError(absl::StrCat(
                       "worker ", self().name,
                       " was started again; what it had before is lost")));
     return;
   }
-  if (!IsOfThisEpoch(from, call->frame.epoch)) {
+  if (heard.spoken == Peers::Spoken::kEarlier) {
     Respond(call, absl::UnavailableError(absl::StrCat(
                       "worker ", self().name, " has given up worker ",
                       from.name, ", and with it what it asked before")));
     return;
   }
-  if (!peers_.FirstTime(from.name, call->frame.call)) return;
   Serve(call);
 }
 
@@ -62,25 +64,16 @@ void AgentCore::Serve(const IncomingPtr& call) {
   call->context->caller = call->from;
   call->context->agent = agent_;
   call->context->holds = call->within;
-  if (absl::Status status = Prepare(call); !status.ok()) {
-    call->refused = true;
-    Answer(call, std::move(status));
-    return;
-  }
   if (call->frame.timeout_us >= 0) {
     call->context->deadline =
         call->started + std::min<std::chrono::microseconds>(
                             std::chrono::microseconds(call->frame.timeout_us),
                             baton::internal::kLongestWait);
-    std::weak_ptr<IncomingCall> weak = call;
-    call->timer = timer_.At(call->context->deadline, [this, weak] {
-      completions_->Post([weak] {
-        if (IncomingPtr call = weak.lock()) {
-          call->context->cancel.Cancel(
-              absl::DeadlineExceededError("the call's deadline has passed"));
-        }
-      });
-    });
+  }
+  if (absl::Status status = Prepare(call); !status.ok()) {
+    call->refused = true;
+    Answer(call, std::move(status));
+    return;
   }
   WhenAllConfirmed(call->handles,
                    [core = weak_from_this(), call](const absl::Status& status) {
@@ -104,7 +97,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   RETURN_IF_ERROR(FindHandler(call));
   if (!call->local) {
     ASSIGN_OR_RETURN(call->ticket,
-                     quota_->Take(call->from.name, BytesOf(*call)));
+                     quota_.Take(call->from.name, BytesOf(*call)));
   }
   {
     MutexLock lock(mutex_);
@@ -115,6 +108,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
           " calls waiting, of all that may (--max_calls); try again later"));
     }
     incoming_[{call->from.name, frame.call}] = call;
+    AwaitDeadlineLocked(call->context->deadline);
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(

@@ -30,7 +30,6 @@ bool IsLong(const AnyValue& value) {
 void AgentCore::Answer(const IncomingPtr& call,
                        absl::StatusOr<AnyValue> result) {
   if (call->replied.exchange(true)) return;
-  timer_.Cancel(call->timer);
   ++calls_served_;
   if (call->frame.result.number != 0) {
     // A call that failed before it had begun the creation must not finish
@@ -126,7 +125,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
   if (call->local) {
     RecordServed(call, ok, 0);
     for (Tensor& tensor : tensors) tensor = PackedCopy(std::move(tensor));
-    if (CallPtr outgoing = FindSent(self().name, frame.call)) {
+    if (CallPtr outgoing = ClaimSent(self().name, frame.call)) {
       Complete(outgoing, std::move(frame), std::move(tensors),
                std::move(handles));
     }
@@ -152,7 +151,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
                                  : TakeReply(call->from.name);
   if (ticket == nullptr) return;
   ticket->Answer(bytes);
-  Transmit(
+  transport_->Send(
       call->from.name, std::move(message),
       [core = weak_from_this(), to = call->from.name, failed,
        ticket = std::move(ticket)](const absl::Status& status) mutable {
@@ -165,8 +164,9 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
         }
         ResponseFrame answer = failed;
         answer.status = status;
-        self->Transmit(to, {EncodeFrame(FrameKind::kResponse, answer), {}},
-                       [](const absl::Status&) {});
+        self->transport_->Send(to,
+                               {EncodeFrame(FrameKind::kResponse, answer), {}},
+                               [](const absl::Status&) {});
       });
 }
 
@@ -183,7 +183,7 @@ void AgentCore::EndIncoming(const IncomingPtr& call) {
 // acknowledgements of what it sends.
 CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
   bool first = false;
-  CallQuota::Ticket ticket = quota_->TakeReply(peer, first);
+  CallQuota::Ticket ticket = quota_.TakeReply(peer, first);
   if (first) {
     LogWarning("ended the connection to worker ", peer, ": ",
                options_.max_replies_per_peer, " answers to it have not left");

@@ -14,13 +14,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-absl::Status TooLate(const OutgoingCall& call) {
-  const auto allowed =
-      std::chrono::duration_cast<milliseconds>(call.deadline - call.started);
-  return absl::DeadlineExceededError(
-      absl::StrCat("no answer within ", allowed.count(), " ms"));
-}
-
 }  // namespace
 
 void AgentCore::Begin(const CallPtr& call) {
@@ -63,31 +56,26 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
                      "max_outgoing_calls (--max_calls)"));
   }
   outgoing_.emplace(call, Unclaimed());
+  AwaitDeadlineLocked(call->deadline);
   return absl::OkStatus();
 }
 
 // If the call is claimed before this function has stored the watches, this
 // function removes them.
 void AgentCore::Watch(const CallPtr& call) {
-  std::weak_ptr<OutgoingCall> weak = call;
-  Watches watches;
-  if (call->deadline != Clock::time_point::max()) {
-    watches.timer = timer_.At(call->deadline, [this, weak] {
-      completions_->Post([this, weak] {
-        if (CallPtr call = weak.lock()) Fail(call, TooLate(*call), false);
-      });
-    });
-  }
-  const auto cancel = [core = weak_from_this(), weak](const absl::Status& why) {
+  const auto cancel = [core = weak_from_this(),
+                       weak = std::weak_ptr(call)](const absl::Status& why) {
     auto self = core.lock();
     CallPtr call = weak.lock();
     if (self != nullptr && call != nullptr) self->FailLater(call, why, false);
   };
   const Leading& leading = call->spec.leading;
+  Watches watches;
   watches.cancel = leading.options.cancel.OnCancel(cancel);
   if (leading.parent.has_value()) {
     watches.parent = leading.parent->token().OnCancel(cancel);
   }
+  if (watches.cancel == 0 && watches.parent == 0) return;
   {
     MutexLock lock(mutex_);
     const auto found = outgoing_.find(call);
@@ -99,7 +87,6 @@ void AgentCore::Watch(const CallPtr& call) {
 }
 
 void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
-  timer_.Cancel(watches.timer);
   const Leading& leading = call.spec.leading;
   leading.options.cancel.Remove(watches.cancel);
   if (leading.parent.has_value()) {
@@ -107,23 +94,32 @@ void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
   }
 }
 
-// Returns true for the first caller, which alone may set the call's result.
 bool AgentCore::Claim(const CallPtr& call) {
-  if (call->done.exchange(true)) return false;
   Unclaimed unclaimed;
   {
     MutexLock lock(mutex_);
-    const auto found = outgoing_.find(call);
-    if (found != outgoing_.end())
-      unclaimed = std::exchange(found->second, Unclaimed());
-    if (call->number != 0) sent_.erase({call->to.name, call->number});
+    if (!ClaimLocked(call, unclaimed)) return false;
   }
-  Unwatch(*call, unclaimed.watches);
+  EndWaiting(*call, unclaimed);
+  return true;
+}
+
+bool AgentCore::ClaimLocked(const CallPtr& call, Unclaimed& unclaimed) {
+  if (call->done.exchange(true)) return false;
+  const auto found = outgoing_.find(call);
+  if (found != outgoing_.end())
+    unclaimed = std::exchange(found->second, Unclaimed());
+  if (call->number != 0) sent_.erase({call->to.name, call->number});
+  return true;
+}
+
+void AgentCore::EndWaiting(const OutgoingCall& call,
+                           const Unclaimed& unclaimed) {
+  Unwatch(call, unclaimed.watches);
   const std::vector<ForkId>& forks = unclaimed.forks;
   if (!forks.empty()) {
     ownership_->ProbeFrom(forks, Clock::now() + 2 * options_.resend_after);
   }
-  return true;
 }
 
 void AgentCore::Fail(const CallPtr& call, const absl::Status& why,
@@ -158,17 +154,33 @@ void AgentCore::CancelRemote(const CallPtr& call) {
     inbox_->Post([this, number] { OnCancel(self(), number); });
     return;
   }
-  Transmit(call->to.name,
-           {EncodeFrame(FrameKind::kCancel,
-                        CancelFrame{call->to.incarnation, number}),
-            {}},
-           [](const absl::Status&) {});
+  transport_->Send(call->to.name,
+                   {EncodeFrame(FrameKind::kCancel,
+                                CancelFrame{call->to.incarnation, number}),
+                    {}},
+                   [](const absl::Status&) {});
+}
+
+CallPtr AgentCore::FindSentLocked(const std::string& peer, uint64_t number) {
+  auto found = sent_.find({peer, number});
+  return found == sent_.end() ? nullptr : found->second;
 }
 
 CallPtr AgentCore::FindSent(const std::string& peer, uint64_t number) {
   MutexLock lock(mutex_);
-  auto found = sent_.find({peer, number});
-  return found == sent_.end() ? nullptr : found->second;
+  return FindSentLocked(peer, number);
+}
+
+CallPtr AgentCore::ClaimSent(const std::string& peer, uint64_t number) {
+  CallPtr call;
+  Unclaimed unclaimed;
+  {
+    MutexLock lock(mutex_);
+    call = FindSentLocked(peer, number);
+    if (call == nullptr || !ClaimLocked(call, unclaimed)) return nullptr;
+  }
+  EndWaiting(*call, unclaimed);
+  return call;
 }
 
 void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {

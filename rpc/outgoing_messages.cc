@@ -148,19 +148,19 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   call->bytes_sent = BytesOf(message);
   if (tracer_->on()) call->sent_ns = Tracer::Now();
   std::weak_ptr<OutgoingCall> weak = call;
-  Transmit(call->to.name, std::move(message),
-           [core = weak_from_this(), weak](const absl::Status& status) {
-             if (status.ok()) return;
-             auto self = core.lock();
-             CallPtr call = weak.lock();
-             if (self == nullptr || call == nullptr) return;
-             // Report this after the inbox has handled the loss of the
-             // connection, so that calls that are made in response are not
-             // failed by that loss.
-             self->inbox_->Post([self = self.get(), call, status] {
-               self->FailLater(call, status, true);
-             });
-           });
+  transport_->Send(call->to.name, std::move(message),
+                   [core = weak_from_this(), weak](const absl::Status& status) {
+                     if (status.ok()) return;
+                     auto self = core.lock();
+                     CallPtr call = weak.lock();
+                     if (self == nullptr || call == nullptr) return;
+                     // Report this after the inbox has handled the loss of the
+                     // connection, so that calls that are made in response are
+                     // not failed by that loss.
+                     self->inbox_->Post([self = self.get(), call, status] {
+                       self->FailLater(call, status, true);
+                     });
+                   });
   // If the call failed meanwhile, its request may not have been there yet to be
   // cancelled.
   if (call->failed) CancelRemote(call);
@@ -201,36 +201,37 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   const uint64_t bytes = BytesOf(message);
   auto frame = DecodeFrame<ResponseFrame>(std::move(message.header));
   if (!frame.ok()) {
-    LogWarning("dropped a response of worker ", from.name, ": ",
-               frame.status().ToString());
+    Drop(from, "response", frame.status());
     return;
   }
-  if (frame->to != self().incarnation) return;
-  if (!IsOfThisEpoch(from, frame->epoch)) return;
+  const bool meant = frame->to == self().incarnation;
+  const Peers::Observed heard =
+      Hear(from, meant ? Peers::Said{.epoch = frame->epoch} : Peers::Said{});
+  if (heard.stale || !meant || heard.spoken == Peers::Spoken::kEarlier) return;
   // Import the transfers even if nothing waits for the response any more; the
   // unused handles then release the grants.
   auto handles = ownership_->Import(from, frame->transfers);
-  CallPtr call = FindSent(from.name, frame->call);
-  if (call == nullptr) return;
-  call->bytes_received = bytes;
-  if (!handles.ok()) {
-    FailLater(call, handles.status(), false);
-    return;
-  }
-  if (handles->empty()) {
+  if (!handles.ok() || handles->empty()) {
+    CallPtr call = ClaimSent(from.name, frame->call);
+    if (call == nullptr) return;
+    call->bytes_received = bytes;
+    if (!handles.ok()) *frame = {.status = handles.status()};
     Complete(call, *std::move(frame), std::move(message.tensors), {});
     return;
   }
+  CallPtr call = FindSent(from.name, frame->call);
+  if (call == nullptr) return;
+  call->bytes_received = bytes;
   WhenAllConfirmed(*handles,
                    [core = weak_from_this(), call, frame = *std::move(frame),
                     handles = *handles, tensors = std::move(message.tensors)](
                        const absl::Status& status) {
                      auto self = core.lock();
                      if (self == nullptr) return;
-                     if (status.ok()) {
-                       self->Complete(call, frame, tensors, handles);
-                     } else {
+                     if (!status.ok()) {
                        self->FailLater(call, status, false);
+                     } else if (self->Claim(call)) {
+                       self->Complete(call, frame, tensors, handles);
                      }
                    });
 }
@@ -238,7 +239,6 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
 void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                          std::vector<Tensor> tensors,
                          std::vector<HandlePtr> handles) {
-  if (!Claim(call)) return;
   RecordMade(call, frame.status.ok());
   completions_->PostOrRunInline([this, call, frame = std::move(frame),
                                  tensors = std::move(tensors),

@@ -127,12 +127,12 @@ Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
   return removed;
 }
 
-Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
+Peers::Observed Peers::Observe(const WorkerInfo& from, const Said& said) {
   Observed observed;
   MutexLock lock(mutex_);
   Peer* same = ValueOf(peers_, from.name);
   if (same != nullptr && same->state == State::kUp && same->info == from) {
-    CountReceivedLocked(*same, bytes);
+    HearLocked(*same, said, observed);
     return observed;
   }
   observed.stale = IsPastLocked(from);
@@ -148,14 +148,24 @@ Peers::Observed Peers::Observe(const WorkerInfo& from, uint64_t bytes) {
       !known || observed.replaced.has_value() || peer.state == State::kGone;
   if (peer.state == State::kLost) peer.control.Resume();
   peer.state = State::kUp;
-  CountReceivedLocked(peer, bytes);
+  HearLocked(peer, said, observed);
   return observed;
 }
 
-void Peers::CountReceivedLocked(Peer& peer, uint64_t bytes) {
+void Peers::HearLocked(Peer& peer, const Said& said, Observed& observed) {
   NewsLocked(peer);
-  ++peer.messages_received;
-  peer.bytes_received += bytes;
+  const uint64_t epoch = said.epoch.value_or(peer.control.epoch());
+  if (epoch < peer.control.epoch()) {
+    peer.control.TellEpoch();
+    observed.spoken = Spoken::kEarlier;
+    return;
+  }
+  if (epoch > peer.control.epoch()) {
+    peer.control.Follow(epoch);
+    observed.spoken = Spoken::kLater;
+  }
+  if (said.request.has_value())
+    observed.again = !peer.seen.FirstTime(*said.request);
 }
 
 bool Peers::Knows(const WorkerInfo& worker) const {
@@ -199,14 +209,6 @@ bool Peers::IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const {
   const Peer* peer = ValueOf(peers_, to.name);
   return peer != nullptr && SameWorker(peer->info, to) &&
          peer->control.epoch() == epoch;
-}
-
-void Peers::CountSent(const std::string& name, uint64_t bytes) {
-  MutexLock lock(mutex_);
-  Peer* peer = ValueOf(peers_, name);
-  if (peer == nullptr) return;
-  ++peer->messages_sent;
-  peer->bytes_sent += bytes;
 }
 
 Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {
@@ -256,18 +258,6 @@ uint64_t Peers::Epoch(const std::string& name) const {
   MutexLock lock(mutex_);
   const Peer* peer = ValueOf(peers_, name);
   return peer == nullptr ? 0 : peer->control.epoch();
-}
-
-Peers::Spoken Peers::Compare(const WorkerInfo& from, uint64_t epoch) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(from);
-  if (peer == nullptr || epoch == peer->control.epoch()) return Spoken::kNow;
-  if (epoch < peer->control.epoch()) {
-    peer->control.TellEpoch();
-    return Spoken::kEarlier;
-  }
-  peer->control.Follow(epoch);
-  return Spoken::kLater;
 }
 
 bool Peers::Push(const WorkerInfo& to, ControlItem item,
@@ -332,10 +322,6 @@ std::vector<PeerInfo> Peers::Infos() const {
   for (const auto& [name, peer] : peers_) {
     infos.push_back({.worker = peer.info,
                      .state = kStates[static_cast<int>(peer.state)],
-                     .messages_sent = peer.messages_sent,
-                     .messages_received = peer.messages_received,
-                     .bytes_sent = peer.bytes_sent,
-                     .bytes_received = peer.bytes_received,
                      .control_waiting = peer.control.waiting()});
   }
   std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) {

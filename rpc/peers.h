@@ -33,10 +33,17 @@ class Peers {
 
   explicit Peers(WorkerInfo self) : self_(std::move(self)) {}
 
+  // Whether a message belongs to the current epoch of the two workers. A later
+  // epoch means that the sender has given this worker up; it becomes the
+  // current one. If the epoch is earlier, the sender will be told the current
+  // one.
+  enum class Spoken { kNow, kEarlier, kLater };
   struct Observed {
     bool stale = false;   // the incarnation was replaced or has left
     bool joined = false;  // it was not present before
-    std::optional<WorkerInfo> replaced;
+    std::optional<WorkerInfo> replaced = {};
+    Spoken spoken = Spoken::kNow;
+    bool again = false;  // a request that was seen before
   };
   // Lists `peer` and assigns its rank to it, even if another worker had that
   // rank.
@@ -63,8 +70,14 @@ class Peers {
   std::vector<WorkerInfo> All() const;
   bool Knows(const WorkerInfo& worker) const;
 
-  // Notes that a message of `bytes` came from `from`.
-  Observed Observe(const WorkerInfo& from, uint64_t bytes);
+  // What a message for this incarnation says: its epoch, and the number of the
+  // call that it requests.
+  struct Said {
+    std::optional<uint64_t> epoch = {};
+    std::optional<uint64_t> request = {};
+  };
+  // Notes that a message came from `from`.
+  Observed Observe(const WorkerInfo& from, const Said& said);
   // A counter that grows with each event of `name`: it was added, heard, lost,
   // given up, removed or replaced. 0 for an unknown worker.
   uint64_t News(const std::string& name) const;
@@ -83,7 +96,6 @@ class Peers {
   // False once the worker, or that incarnation of it, was given up or removed
   // since NextCall returned `epoch`.
   bool IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const;
-  void CountSent(const std::string& name, uint64_t bytes);
 
   // Marks the worker as lost. Returns a number for GiveUp, or 0 if that
   // incarnation is unknown or already gone. `leaving` is set to whether it had
@@ -99,11 +111,6 @@ class Peers {
 
   // The epoch of messages to `name` now; 0 for an unknown worker.
   uint64_t Epoch(const std::string& name) const;
-  // Compares the epoch of a message of `from` with the current one. A later
-  // epoch means that `from` has given this worker up; it becomes the current
-  // one. If the epoch is earlier, `from` will be told the current one.
-  enum class Spoken { kNow, kEarlier, kLater };
-  Spoken Compare(const WorkerInfo& from, uint64_t epoch);
 
   // Returns false if `to` is not the worker's current incarnation, or it was
   // given up; but a handle of what it owns (kAdd) is a reason to try it again,
@@ -136,16 +143,12 @@ class Peers {
     ControlChannel control;
     SeenNumbers seen;
     uint64_t next_call = 1;
-    uint64_t messages_sent = 0;
-    uint64_t messages_received = 0;
-    uint64_t bytes_sent = 0;
-    uint64_t bytes_received = 0;
   };
 
   void NewsLocked(Peer& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     peer.news = ++last_news_;
   }
-  void CountReceivedLocked(Peer& peer, uint64_t bytes)
+  void HearLocked(Peer& peer, const Said& said, Observed& observed)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Peer* FindLocked(const WorkerInfo& worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

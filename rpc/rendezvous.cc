@@ -155,9 +155,8 @@ class OwnServer final : public RendezvousServer {
     grpc::ServerBuilder builder;
     SetServerArguments(builder);
     RaiseDescriptorLimit();
-    ASSIGN_OR_RETURN(
-        address.port,
-        acceptor_->Listen(builder, listen, PortCredentials(security_, listen)));
+    ASSIGN_OR_RETURN(address.port,
+                     acceptor_->Listen(builder, listen, security_));
     service_.OnLetIn(
         [this](const std::string& peer) { acceptor_->LetIn(peer); });
     builder.RegisterService(service_.service());

@@ -22,6 +22,7 @@
 #include "core/status.h"
 #include "rpc/channels/tcp_socket.h"
 #include "rpc/transports/address.h"
+#include "rpc/transports/credentials.h"
 
 namespace baton::rpc {
 namespace {
@@ -91,13 +92,13 @@ Acceptor::Acceptor(std::chrono::milliseconds time)
     : unauthenticated_(std::make_shared<UnauthenticatedPeers>(
           poller_, kMostUnauthenticated, time)) {}
 
-absl::StatusOr<uint16_t> Acceptor::Listen(
-    grpc::ServerBuilder& builder, const std::string& address,
-    const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+absl::StatusOr<uint16_t> Acceptor::Listen(grpc::ServerBuilder& builder,
+                                          const std::string& address,
+                                          const Security& security) {
   using Type = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   const std::shared_ptr<GrpcAcceptor> server =
-      builder.experimental().AddExternalConnectionAcceptor(Type::FROM_FD,
-                                                           credentials);
+      builder.experimental().AddExternalConnectionAcceptor(
+          Type::FROM_FD, PortCredentials(security, address));
   const auto add = [&](Fd socket, const std::string& path) {
     places_.push_back(
         {std::make_shared<const Fd>(std::move(socket)), server, path});

@@ -17,6 +17,7 @@
 #include "rpc/channels/segment.h"
 #include "rpc/channels/socket_poller.h"
 #include "rpc/channels/unauthenticated_peers.h"
+#include "rpc/security.h"
 
 namespace baton::rpc {
 
@@ -31,12 +32,13 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   explicit Acceptor(std::chrono::milliseconds time);
 
   // Must be called before `builder` makes the server, which then serves
-  // connections to `address`: "host:port" (port 0 for any free one) or
-  // "unix:path", which gets mode 0600. Returns the port, 0 for a path, or
-  // Unavailable in one line that names the address.
-  absl::StatusOr<uint16_t> Listen(
-      grpc::ServerBuilder& builder, const std::string& address,
-      const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  // connections to `address` with the credentials that `security` demands
+  // there: "host:port" (port 0 for any free one) or "unix:path", which gets
+  // mode 0600. Returns the port, 0 for a path, or Unavailable in one line that
+  // names the address.
+  absl::StatusOr<uint16_t> Listen(grpc::ServerBuilder& builder,
+                                  const std::string& address,
+                                  const Security& security);
   // Must be called once the server exists.
   absl::Status Start();
   // The last call, before the server shuts down. Closes the connections of

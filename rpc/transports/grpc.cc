@@ -99,8 +99,6 @@ class GrpcTransport final : public LingeringTransport {
   // Of workers without a link.
   NewestMap<std::string, Link::Incarnations> forgotten_ ABSL_GUARDED_BY(mutex_){
       1024};
-  Mutex shutdown_mutex_;  // one Shutdown at a time
-  bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
 
 // An unauthenticated peer must pass three steps: handshake, hello and proof.
@@ -133,9 +131,7 @@ absl::Status GrpcTransport::Listen() {
     ASSIGN_OR_RETURN(tcp, ParseHostPort(options.listen));
   }
   ASSIGN_OR_RETURN(
-      tcp.port,
-      acceptor_->Listen(builder, options.listen,
-                        PortCredentials(options.security, options.listen)));
+      tcp.port, acceptor_->Listen(builder, options.listen, options.security));
   const bool private_socket = options.unix_socket && !listens_on_unix;
   if (private_socket || options.shared_memory) {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
@@ -147,9 +143,7 @@ absl::Status GrpcTransport::Listen() {
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
     RETURN_IF_ERROR(
-        acceptor_
-            ->Listen(builder, path, PortCredentials(options.security, path))
-            .status());
+        acceptor_->Listen(builder, path, options.security).status());
   }
   builder.RegisterCallbackGenericService(link_service_.get());
   if (options.rendezvous != nullptr) {
@@ -366,11 +360,9 @@ bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
 }
 
 void GrpcTransport::Shutdown(milliseconds timeout) {
-  MutexLock one(shutdown_mutex_);
-  if (std::exchange(shut_down_, true)) return;
   {
     MutexLock lock(mutex_);
-    state_ = State::kShutDown;
+    if (std::exchange(state_, State::kShutDown) == State::kShutDown) return;
   }
   if (server_ != nullptr) SetServing(false);
   host_.stopping = true;

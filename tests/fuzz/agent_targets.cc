@@ -153,7 +153,7 @@ bool Control(const std::string& bytes) {
     switch (input.Byte() % 6) {
       case 0:
         if (const auto frame = Read<ControlFrame>(input, read)) {
-          if (owner.peers.Compare(kBob, frame->epoch) ==
+          if (owner.peers.Observe(kBob, {.epoch = frame->epoch}).spoken ==
               internal::Peers::Spoken::kEarlier) {
             break;
           }

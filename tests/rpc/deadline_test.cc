@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "rpc/agent.h"
 #include "tests/rpc/counter.h"
@@ -106,6 +107,24 @@ TEST_F(DeadlineTest, TheDefaultCountsForCallsThatNameNone) {
   Future<int> unlimited = alice_.Async<&Never>("bob", {.timeout = kNoLimit});
   stage->gate.Set(absl::OkStatus());
   EXPECT_THAT(before.Await(), IsOk());
+  EXPECT_THAT(unlimited.Await(), IsOk());
+}
+
+// One timer serves all deadlines, so the order in which they come must not
+// matter.
+TEST_F(DeadlineTest, EachCallEndsByItsOwnDeadline) {
+  std::vector<Future<int>> calls;
+  for (const auto limit : {90ms, 30ms, 60ms}) {
+    calls.push_back(alice_.Async<&Never>("bob", {.timeout = limit}));
+  }
+  const Future<int> unlimited =
+      alice_.Async<&Never>("bob", {.timeout = kNoLimit});
+  for (const size_t next : {1, 2, 0}) {
+    EXPECT_THAT(calls[next].Await(10s),
+                Fails(StatusCode::kDeadlineExceeded, "bob, Never: "));
+  }
+  EXPECT_FALSE(unlimited.ready());
+  stage->gate.Set(absl::OkStatus());
   EXPECT_THAT(unlimited.Await(), IsOk());
 }
 

@@ -20,27 +20,49 @@ using absl::StatusCode;
 using rpc::Rank;
 
 TEST(CallQuota, CountsCallsAndBytesOfEachPeerApart) {
-  const auto quota = std::make_shared<rpc::internal::CallQuota>(2, 100, 1);
-  auto first = quota->Take("bob", 60);
+  rpc::internal::CallQuota quota(2, 100, 1);
+  auto first = quota.Take("bob", 60);
   ASSERT_THAT(first, IsOk());
-  EXPECT_THAT(quota->Take("bob", 41),
+  EXPECT_THAT(quota.Take("bob", 41),
               Fails(StatusCode::kResourceExhausted,
                     "60 bytes of calls of worker bob wait already, of 100 that "
                     "may (--max_call_bytes_per_peer); try again later"));
-  auto second = quota->Take("bob", 40);
+  auto second = quota.Take("bob", 40);
   ASSERT_THAT(second, IsOk());
-  EXPECT_THAT(quota->Take("bob", 0),
+  EXPECT_THAT(quota.Take("bob", 0),
               Fails(StatusCode::kResourceExhausted,
                     "2 calls of worker bob wait already, of 2 that may "
                     "(--max_calls_per_peer)"));
-  EXPECT_THAT(quota->Take("carol", 100), IsOk());
+  EXPECT_THAT(quota.Take("carol", 100), IsOk());
   first->reset();
   second->reset();
   // One alone may be of any size.
-  const auto alone = quota->Take("bob", SIZE_MAX);
+  const auto alone = quota.Take("bob", SIZE_MAX);
   EXPECT_THAT(alone, IsOk());
-  EXPECT_THAT(quota->Take("bob", 1),
+  EXPECT_THAT(quota.Take("bob", 1),
               Fails(StatusCode::kResourceExhausted, "bytes"));
+}
+
+TEST(CallQuota, TellsOnceThatTooManyRepliesWait) {
+  rpc::internal::CallQuota quota(1, 100, 2);
+  bool first = false;
+  auto one = quota.TakeReply("bob", first);
+  auto two = quota.TakeReply("bob", first);
+  ASSERT_NE(two, nullptr);
+  EXPECT_FALSE(first);
+  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  EXPECT_TRUE(first);
+  one = nullptr;
+  one = quota.TakeReply("bob", first);
+  EXPECT_NE(one, nullptr);
+  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  EXPECT_FALSE(first);  // some have waited all the time
+  one = nullptr;
+  two = nullptr;
+  one = quota.TakeReply("bob", first);
+  two = quota.TakeReply("bob", first);
+  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  EXPECT_TRUE(first);
 }
 
 Gate* gate = nullptr;

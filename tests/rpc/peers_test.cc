@@ -28,7 +28,7 @@ TEST_F(PeersTest, ARankIsThatOfWhomItWasGivenToLast) {
   EXPECT_EQ(peers_.Find(Rank{1})->name, "bob");
   const WorkerInfo dave{"dave", Rank{1}, 3, "elsewhere"};
   // One that says so itself does not take it from one that is there.
-  peers_.Observe(dave, 0);
+  peers_.Observe(dave, {});
   EXPECT_EQ(peers_.Find(Rank{1})->name, "bob");
   bool leaving = false;
   EXPECT_NE(peers_.MarkLost(bob_, &leaving), 0u);
@@ -48,7 +48,7 @@ TEST_F(PeersTest, OneThatIsListedAndLostCanStillBeCalledAndComesBack) {
   ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
   EXPECT_EQ(peers_.All().size(), 1u);
   EXPECT_TRUE(peers_.Find(Rank{1}).ok());
-  EXPECT_TRUE(peers_.Observe(bob_, 0).joined);
+  EXPECT_TRUE(peers_.Observe(bob_, {}).joined);
   EXPECT_EQ(peers_.All().size(), 2u);
 }
 
@@ -58,7 +58,7 @@ TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
   const uint64_t loss = peers_.MarkLost(bob_, &leaving);
   ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
   EXPECT_TRUE(peers_.Infos().empty());
-  EXPECT_TRUE(peers_.Observe(bob_, 0).stale);
+  EXPECT_TRUE(peers_.Observe(bob_, {}).stale);
   EXPECT_TRUE(peers_.Add(bob_).stale);
   WorkerInfo successor = bob_;
   successor.incarnation = 3;
@@ -68,9 +68,13 @@ TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
 // What it has sent may be under way.
 TEST_F(PeersTest, OneThatNothingWasHeardOfIsGivenUpAllTheSame) {
   EXPECT_TRUE(peers_.StrikeOff(bob_, kWhy).has_value());
-  EXPECT_TRUE(peers_.Observe(bob_, 0).joined);
+  EXPECT_TRUE(peers_.Observe(bob_, {}).joined);
   EXPECT_EQ(peers_.Epoch("bob"), 2u);
-  EXPECT_EQ(peers_.Compare(bob_, 1), Peers::Spoken::kEarlier);
+  const Peers::Observed heard = peers_.Observe(bob_, {1, 5});
+  EXPECT_EQ(heard.spoken, Peers::Spoken::kEarlier);
+  // Nothing is served of an earlier epoch, so the number was not seen.
+  EXPECT_FALSE(heard.again);
+  EXPECT_TRUE(peers_.FirstTime("bob", 5));
   // While it is up only its connection tells.
   EXPECT_FALSE(peers_.StrikeOff(bob_, kWhy).has_value());
   EXPECT_EQ(peers_.All().size(), 2u);
@@ -88,6 +92,18 @@ TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
   EXPECT_FALSE(peers_.FirstTime("bob", 3));
 }
 
+TEST_F(PeersTest, AMessageSaysItsEpochAndItsCall) {
+  const Peers::Observed first = peers_.Observe(bob_, {1, 1});
+  EXPECT_EQ(first.spoken, Peers::Spoken::kNow);
+  EXPECT_FALSE(first.again);
+  EXPECT_TRUE(peers_.Observe(bob_, {1, 1}).again);
+  const Peers::Observed later = peers_.Observe(bob_, {4, 2});
+  EXPECT_EQ(later.spoken, Peers::Spoken::kLater);
+  EXPECT_FALSE(later.again);
+  EXPECT_EQ(peers_.Epoch("bob"), 4u);
+  EXPECT_EQ(peers_.Observe(bob_, {.epoch = 3}).spoken, Peers::Spoken::kEarlier);
+}
+
 TEST_F(PeersTest, AnEpochEndsForTheIncarnationThatIsRemoved) {
   const uint64_t epoch = peers_.NextCall("bob").epoch;
   EXPECT_TRUE(peers_.IsOfEpoch(bob_, epoch));
@@ -103,7 +119,7 @@ TEST_F(PeersTest, AnEpochEndsForTheIncarnationThatIsRemoved) {
 TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   peers_.Remove(bob_, kWhy);
-  EXPECT_FALSE(peers_.Observe(bob_, 0).stale);
+  EXPECT_FALSE(peers_.Observe(bob_, {}).stale);
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
 }
 
@@ -115,7 +131,7 @@ TEST_F(PeersTest, TheSuccessorOfARemovedIncarnationStartsAnew) {
   RemoveAndAdd(successor);
   EXPECT_EQ(peers_.NextCall("bob").number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
-  EXPECT_TRUE(peers_.Observe(bob_, 0).stale);
+  EXPECT_TRUE(peers_.Observe(bob_, {}).stale);
 }
 
 TEST_F(PeersTest, WhatWaitsForARemovedWorkerIsDropped) {

@@ -69,7 +69,6 @@ class RRefModel {
   void OnRequest(Node& node, const Message& message);
   void OnReply(Node& node, const Message& message);
   void Reply(Node& node, const Message& request, const absl::Status& status);
-  bool IsOfThisEpoch(Node& node, const Message& message);
   void EndAllWith(Node& node, int other);
   void EndCall(Node& node, uint64_t number, const absl::Status& status);
   void TakeArrivals(Node& node);

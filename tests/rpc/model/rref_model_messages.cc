@@ -13,19 +13,6 @@ constexpr std::chrono::milliseconds kProbeReply{300};
 
 }  // namespace
 
-bool RRefModel::IsOfThisEpoch(Node& node, const Message& message) {
-  switch (node.peers.Compare(nodes_[message.from]->info, message.epoch)) {
-    case Peers::Spoken::kNow:
-      return true;
-    case Peers::Spoken::kEarlier:
-      return false;
-    case Peers::Spoken::kLater:
-      EndAllWith(node, message.from);
-      return true;
-  }
-  return false;
-}
-
 void RRefModel::Deliver(const Message& message) {
   Node& node = *nodes_[message.to];
   if (node.dead) return;
@@ -38,17 +25,27 @@ void RRefModel::Deliver(const Message& message) {
     return;
   }
   // What a dead worker has said before may still come, until it is given up.
-  if (node.peers.Observe(from, 0).stale) return;
+  Peers::Said said{.epoch = message.epoch};
+  if (message.kind == Kind::kCreate || message.kind == Kind::kShare)
+    said.request = message.call;
+  const Peers::Observed heard = node.peers.Observe(from, said);
+  if (heard.stale || heard.again) return;
+  if (heard.spoken == Peers::Spoken::kLater) EndAllWith(node, message.from);
+  const bool earlier = heard.spoken == Peers::Spoken::kEarlier;
   switch (message.kind) {
     case Kind::kCreate:
     case Kind::kShare:
-      OnRequest(node, message);
+      if (earlier) {
+        Reply(node, message, GivenUp());
+      } else {
+        OnRequest(node, message);
+      }
       break;
     case Kind::kReply:
-      OnReply(node, message);
+      if (!earlier) OnReply(node, message);
       break;
     case Kind::kControl: {
-      if (!IsOfThisEpoch(node, message)) break;
+      if (earlier) break;
       const auto received = node.peers.Receive(from, message.control);
       for (const auto& acked : received.acked) {
         if (acked) acked();
@@ -65,11 +62,6 @@ void RRefModel::Deliver(const Message& message) {
 
 void RRefModel::OnRequest(Node& node, const Message& message) {
   const WorkerInfo& from = nodes_[message.from]->info;
-  if (!IsOfThisEpoch(node, message)) {
-    Reply(node, message, GivenUp());
-    return;
-  }
-  if (!node.peers.FirstTime(from.name, message.call)) return;
   if (message.kind == Kind::kCreate) {
     const absl::Status begun =
         node.table->BeginCreation(message.id, message.fork, from, "Thing");
@@ -110,7 +102,6 @@ void RRefModel::Reply(Node& node, const Message& request,
 
 // What travelled with it is taken even if nobody waits any more.
 void RRefModel::OnReply(Node& node, const Message& message) {
-  if (!IsOfThisEpoch(node, message)) return;
   auto handles =
       node.table->Import(nodes_[message.from]->info, message.transfers);
   const uint64_t key = message.call * kNodes + message.from;
