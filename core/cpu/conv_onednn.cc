@@ -137,10 +137,55 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(
   const memory::desc bias =
       problem.bias ? memory::desc({problem.weight[0]}, kF32, Tag::x)
                    : memory::desc();
+#if DNNL_VERSION_MAJOR < 3
   return {{dnnl::prop_kind::forward_training, kDirect, x, weight, bias, y,
            window.stride, window.dilation, window.padding, window.padding},
           attributes,
           OneDnnEngine()};
+#else
+  return {OneDnnEngine(),
+          dnnl::prop_kind::forward_training,
+          kDirect,
+          x,
+          weight,
+          bias,
+          y,
+          window.stride,
+          window.dilation,
+          window.padding,
+          window.padding,
+          attributes};
+#endif
+}
+
+// Of the gradient of x or of that of the weight, which are described alike.
+template <typename Gradient>
+typename Gradient::primitive_desc BackwardDesc(
+    const Problem& problem, const dnnl::primitive_attr& attributes) {
+  const Window window = WindowOf(problem);
+  const memory::desc x = Activation(problem.x, problem);
+  const memory::desc weight = Weight(problem, true);
+  const memory::desc y = Activation(problem.y, problem);
+  const auto forward = ForwardDesc(problem, attributes);
+#if DNNL_VERSION_MAJOR < 3
+  return {{kDirect, x, weight, y, window.stride, window.dilation,
+           window.padding, window.padding},
+          attributes,
+          OneDnnEngine(),
+          forward};
+#else
+  return {OneDnnEngine(),
+          kDirect,
+          x,
+          weight,
+          y,
+          window.stride,
+          window.dilation,
+          window.padding,
+          window.padding,
+          forward,
+          attributes};
+#endif
 }
 
 void MakeReorder(const memory::desc& from, const memory::desc& to, Plan& plan) {
@@ -162,12 +207,8 @@ void PlanForward(const Problem& problem, const dnnl::primitive_attr& attributes,
 
 void PlanBackwardInput(const Problem& problem,
                        const dnnl::primitive_attr& attributes, Plan& plan) {
-  const Window window = WindowOf(problem);
-  const dnnl::convolution_backward_data::primitive_desc desc(
-      {kDirect, Activation(problem.x, problem), Weight(problem, true),
-       Activation(problem.y, problem), window.stride, window.dilation,
-       window.padding, window.padding},
-      attributes, OneDnnEngine(), ForwardDesc(problem, attributes));
+  const auto desc =
+      BackwardDesc<dnnl::convolution_backward_data>(problem, attributes);
   plan.x = desc.diff_src_desc();
   plan.weight = desc.weights_desc();
   plan.y = desc.diff_dst_desc();
@@ -178,12 +219,8 @@ void PlanBackwardInput(const Problem& problem,
 
 void PlanBackwardWeight(const Problem& problem,
                         const dnnl::primitive_attr& attributes, Plan& plan) {
-  const Window window = WindowOf(problem);
-  const dnnl::convolution_backward_weights::primitive_desc desc(
-      {kDirect, Activation(problem.x, problem), Weight(problem, true),
-       Activation(problem.y, problem), window.stride, window.dilation,
-       window.padding, window.padding},
-      attributes, OneDnnEngine(), ForwardDesc(problem, attributes));
+  const auto desc =
+      BackwardDesc<dnnl::convolution_backward_weights>(problem, attributes);
   plan.x = desc.src_desc();
   plan.weight = desc.diff_weights_desc();
   plan.y = desc.diff_dst_desc();
