@@ -85,6 +85,8 @@ void Agent::WatchMembers(MemberWatcher watcher) {
   core_->WatchMembers(std::move(watcher));
 }
 
+bool Agent::shutting_down() const { return core_->shutting_down(); }
+
 std::chrono::milliseconds Agent::default_timeout() const {
   return core_->default_timeout();
 }

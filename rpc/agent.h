@@ -164,6 +164,8 @@ class Agent {
   using MemberWatcher = std::function<void(const MemberEvent&)>;
   void WatchMembers(MemberWatcher watcher);
 
+  // True from the beginning of Shutdown on.
+  bool shutting_down() const;
   std::chrono::milliseconds default_timeout() const;
   void set_default_timeout(std::chrono::milliseconds timeout);
   void SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory);

@@ -140,6 +140,7 @@ void Ledger::Event(int group, const rpc::MemberEvent& event) {
     member.known.erase(incarnation);
     member.given_up_at.emplace(incarnation, world.now());
     member.last_given_up[incarnation] = world.now();
+    lost_.insert(incarnation);
     if (event.kind == Kind::kLost) ++given_up_;
   }
 }
@@ -150,6 +151,7 @@ void Ledger::Ended(int group) {
   const auto ended = members_.find(group);
   if (ended == members_.end()) return;
   const uint64_t incarnation = ended->second.self.incarnation;
+  lost_.insert(incarnation);
   for (const auto& [observer, member] : members_) {
     if (observer == group || !member.known.contains(incarnation)) continue;
     CheckNotified(incarnation, observer, world.now());

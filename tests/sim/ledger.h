@@ -51,7 +51,11 @@ class Ledger {
   size_t objects_alive() const;
   std::vector<uint64_t> members() const;  // their incarnations
   uint64_t calls() const { return calls_.size(); }
-  uint64_t given_up() const { return given_up_; }
+  // How many workers have ended or were given up by anybody.
+  size_t lost() const { return lost_.size(); }
+  bool IsLost(uint64_t incarnation) const {
+    return lost_.contains(incarnation);
+  }
 
  private:
   struct Call {
@@ -85,6 +89,7 @@ class Ledger {
   std::map<int, Member> members_;  // by group
   uint64_t last_call_ = 0;
   uint64_t given_up_ = 0;
+  std::set<uint64_t> lost_;  // incarnations
   Nanos calm_at_{0};
 };
 

@@ -39,6 +39,7 @@ struct Fault {
 struct Scenario {
   uint64_t seed = 0;
   int workers = 3;
+  bool servers = false;  // parameter servers, to which all workers push
   std::chrono::milliseconds lease{1000};
   std::chrono::milliseconds resend_after{200};
   Nanos pause{0};     // between two calls of a worker
@@ -48,6 +49,12 @@ struct Scenario {
   std::vector<Fault> faults;  // by time
 
   static Scenario Of(uint64_t seed);
+  // Parameter servers call each other without a timeout, as connections that
+  // stay lose nothing: nor does this one's network from then on.
+  void AddServers() {
+    servers = true;
+    network.drop = 0;
+  }
   std::string ToString() const;
 };
 

@@ -6,6 +6,7 @@
 //                                               goes wrong, made smaller
 //   sim --seed=K [--only=2,5] [--trace]         one, with all of its faults or
 //                                               with these
+// With --servers there are parameter servers, too, to which all workers push.
 // The last line is one of JSON. The exit code is 0, 1 where a promise was
 // broken, or 2 for a wrong flag.
 
@@ -38,6 +39,13 @@ struct Flags {
   bool trace = false;
   bool shrink = true;
   bool keep_going = false;
+  bool servers = false;
+
+  Scenario ScenarioOf(uint64_t number) const {
+    Scenario scenario = Scenario::Of(number);
+    if (servers) scenario.AddServers();
+    return scenario;
+  }
 };
 
 bool Parse(int argc, char** argv, Flags& flags) {
@@ -63,6 +71,8 @@ bool Parse(int argc, char** argv, Flags& flags) {
       flags.trace = true;
     } else if (flag.first == "--noshrink") {
       flags.shrink = false;
+    } else if (flag.first == "--servers") {
+      flags.servers = true;
     } else if (flag.first == "--keep_going") {
       flags.keep_going = true;
     } else {
@@ -73,7 +83,7 @@ bool Parse(int argc, char** argv, Flags& flags) {
 }
 
 Scenario ScenarioOf(const Flags& flags) {
-  Scenario scenario = Scenario::Of(flags.seed);
+  Scenario scenario = flags.ScenarioOf(flags.seed);
   scenario.world.trace = flags.trace;
   if (flags.all_faults) return scenario;
   std::vector<Fault> kept;
@@ -94,6 +104,7 @@ std::string CommandOf(const Scenario& smaller) {
     only.push_back(next++);
   }
   std::string command = absl::StrCat("sim --seed=", smaller.seed);
+  if (smaller.servers) absl::StrAppend(&command, " --servers");
   if (only.size() < whole.faults.size()) {
     absl::StrAppend(&command, " --only=", absl::StrJoin(only, ","));
   }
@@ -133,7 +144,7 @@ int RunMany(const Flags& flags) {
   RunAll(
       [&](Scenario* next) {
         if (started == flags.seeds) return false;
-        *next = Scenario::Of(flags.first + started++);
+        *next = flags.ScenarioOf(flags.first + started++);
         return true;
       },
       static_cast<int>(flags.jobs),
@@ -169,7 +180,8 @@ int main(int argc, char** argv) {
   if (!baton::sim::Parse(argc, argv, flags)) {
     std::fprintf(stderr,
                  "usage: sim [--seeds=N] [--first=K] [--jobs=N] [--keep_going] "
-                 "[--noshrink] | sim --seed=K [--only=I,J] [--trace]\n");
+                 "[--noshrink] [--servers] | sim --seed=K [--only=I,J] "
+                 "[--trace] [--servers]\n");
     return 2;
   }
   // What is logged takes the same steps whether anybody reads it or not.

@@ -3,7 +3,7 @@
 # sanitizers know nothing.
 if(NOT BATON_SANITIZE)
   file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/*.cc)
-  baton_test_program(sim DEPS baton_rpc protobuf::libprotobuf ${CMAKE_DL_LIBS}
+  baton_test_program(sim DEPS baton_models_distributed protobuf::libprotobuf ${CMAKE_DL_LIBS}
     SOURCES ${sim_sources})
   target_include_directories(sim PRIVATE ${baton_BINARY_DIR})  # *.pb.h
   # It runs for hours. Of a target, -O0 of all tests would come later and hold.
@@ -18,5 +18,11 @@ if(NOT BATON_SANITIZE)
           79624 87388 99271)
     add_test(NAME sim.seed_${seed} COMMAND sim --seed=${seed})
     set_tests_properties(sim.seed_${seed} PROPERTIES TIMEOUT 60 LABELS sim)
+  endforeach()
+  add_test(NAME sim.servers COMMAND sim --seeds=100 --servers)
+  set_tests_properties(sim.servers PROPERTIES TIMEOUT 600 LABELS sim PROCESSORS 2)
+  foreach(seed 8 124 158 753)
+    add_test(NAME sim.servers_${seed} COMMAND sim --seed=${seed} --servers)
+    set_tests_properties(sim.servers_${seed} PROPERTIES TIMEOUT 60 LABELS sim)
   endforeach()
 endif()

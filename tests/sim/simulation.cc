@@ -31,17 +31,21 @@ Simulation::Simulation(Scenario scenario)
       leaving_(scenario_.workers) {}
 
 void Simulation::StartWorker(int machine) {
-  workers_[machine] =
-      new Worker({.name = absl::StrCat("w", machine),
-                  .machine = machine,
-                  .world_size = scenario_.workers,
-                  .incarnation = random_.Below(1'000'000'000) + 1,
-                  .seed = random_.Next(),
-                  .lease = scenario_.lease,
-                  .resend_after = scenario_.resend_after,
-                  .pause = scenario_.pause,
-                  .patient = scenario_.network.drop == 0},
-                 exchange_, rendezvous_, ledger_);
+  const uint64_t incarnation = random_.Below(1'000'000'000) + 1;
+  const bool makes_servers = scenario_.servers && machine == 0 && maker_ == 0;
+  if (makes_servers) maker_ = incarnation;
+  workers_[machine] = new Worker({.name = absl::StrCat("w", machine),
+                                  .machine = machine,
+                                  .world_size = scenario_.workers,
+                                  .incarnation = incarnation,
+                                  .seed = random_.Next(),
+                                  .lease = scenario_.lease,
+                                  .resend_after = scenario_.resend_after,
+                                  .pause = scenario_.pause,
+                                  .patient = scenario_.network.drop == 0,
+                                  .trains = scenario_.servers,
+                                  .makes_servers = makes_servers},
+                                 exchange_, rendezvous_, ledger_, tally_);
   leaving_[machine] = false;
 }
 
@@ -155,9 +159,12 @@ void Simulation::AwaitCalm() {
   Enter(Worker::Phase::kGreet);
   World::Get().Sleep(4 * Nanos(scenario_.lease) + seconds(1));
   Enter(Worker::Phase::kRest);
-  Await(seconds(10), "calls do not end", [&] { return ledger_.OpenCalls(); });
+  Await(seconds(10), "calls do not end",
+        [&] { return ledger_.OpenCalls() + tally_.OpenPushes(); });
+  AwaitReads();
   AwaitAgreement();
   Enter(Worker::Phase::kDrop);
+  if (ServersHaveChanged()) return;
   Await(seconds(50), "tables do not empty", [&]() -> std::string {
     for (Worker* worker : workers_) {
       if (!worker->leftovers().empty()) {
@@ -174,6 +181,33 @@ void Simulation::AwaitCalm() {
 
 void Simulation::Enter(Worker::Phase phase) {
   for (Worker* worker : workers_) worker->Enter(phase);
+}
+
+// Where no worker was lost the servers serve.
+void Simulation::AwaitReads() {
+  if (!scenario_.servers) return;
+  Enter(Worker::Phase::kRead);
+  Await(seconds(60), "reads do not end", [&]() -> std::string {
+    for (Worker* worker : workers_)
+      if (!worker->read().has_value()) return worker->name();
+    return "";
+  });
+  // The servers of a maker that has left in order are closed.
+  if (ledger_.lost() > 1 || ledger_.IsLost(maker_)) return;
+  for (Worker* worker : workers_) {
+    if (worker->read()->ok()) continue;
+    World::Get().Fail(absl::StrCat(
+        worker->name(), " cannot read: ", worker->read()->ToString()));
+  }
+}
+
+// Of parameter servers that have lost each other some wait without end.
+bool Simulation::ServersHaveChanged() const {
+  if (scenario_.servers && ledger_.lost() > 0) return true;
+  return std::any_of(workers_.begin(), workers_.end(), [](Worker* worker) {
+    const Trainer* const trainer = worker->trainer();
+    return trainer != nullptr && trainer->servers_changed();
+  });
 }
 
 void Simulation::AwaitAgreement() {

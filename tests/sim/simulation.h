@@ -35,6 +35,8 @@ class Simulation {
   // Ways are open, nobody is stopped any more: what must be true in the end.
   void AwaitCalm();
   void AwaitAgreement();
+  void AwaitReads();
+  bool ServersHaveChanged() const;
   void Enter(Worker::Phase phase);
   // Fails with `what` after `limit`.
   void Await(Nanos limit, const std::string& what,
@@ -46,8 +48,10 @@ class Simulation {
   Exchange exchange_;
   RendezvousMachine rendezvous_;
   Ledger ledger_;
+  Tally tally_;
   std::vector<Worker*> workers_;  // by machine; null: none runs. Never deleted
   std::vector<bool> leaving_;
+  uint64_t maker_ = 0;  // of the parameter servers: its incarnation
 };
 
 }  // namespace baton::sim

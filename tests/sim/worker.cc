@@ -78,6 +78,7 @@ rpc::Registry NewRegistry() {
   registry.AddFunction<&Pocket::Take>();
   registry.AddFunction<&Pocket::Use>();
   registry.Add<Cell>();
+  Trainer::Register(registry);
   return registry;
 }
 
@@ -90,11 +91,12 @@ absl::Status StatusOf(const absl::StatusOr<T>& result) {
 }  // namespace
 
 Worker::Worker(WorkerOptions options, Exchange& exchange,
-               RendezvousMachine& rendezvous, Ledger& its_ledger)
+               RendezvousMachine& rendezvous, Ledger& its_ledger, Tally& tally)
     : options_(std::move(options)),
       exchange_(exchange),
       rendezvous_(rendezvous),
       ledger_(its_ledger),
+      tally_(tally),
       group_(World::Get().NewGroup(options_.name)),
       random_(options_.seed) {
   ledger = &ledger_;
@@ -133,6 +135,8 @@ bool Worker::Join() {
             });
           },
   };
+  // A client of servers that joins while they are lost tries for so long.
+  if (options_.trains) agent.default_timeout = std::chrono::seconds(5);
   auto started = rpc::internal::JoinBy(
       rendezvous_.DialerOf(options_.machine), "sim", std::move(join),
       std::move(agent), NewRegistry(), std::move(transport), true);
@@ -148,6 +152,8 @@ bool Worker::Join() {
 void Worker::Run() {
   World& world = World::Get();
   while (!Join()) world.Sleep(milliseconds(100));
+  if (options_.trains) trainer_ = new Trainer(*agent_, random_, tally_, group_);
+  if (options_.makes_servers) trainer_->MakeServers(options_.world_size);
   while (!leaving_) {
     world.Sleep(Nanos(random_.Between(0, 2 * options_.pause.count())));
     if (phase_ == Phase::kWork) {
@@ -158,11 +164,17 @@ void Worker::Run() {
       CallPlain();
       continue;
     }
+    if (phase_ == Phase::kRead && !read_.has_value())
+      read_ = trainer_ != nullptr
+                  ? trainer_->ReadLast(ledger_.IsLost(options_.incarnation))
+                  : absl::OkStatus();
     if (phase_ == Phase::kDrop) CheckLosses();
+    if (phase_ == Phase::kDrop && trainer_ != nullptr) trainer_->Drop();
     while (phase_ == Phase::kDrop && !pocket_.empty()) DropCell();
     Look();
   }
   while (!pocket_.empty()) DropCell();
+  if (trainer_ != nullptr) trainer_->Drop();
   ledger_.Leaving();
   agent_->Shutdown({.timeout = std::chrono::seconds(5)}).IgnoreError();
   ledger_.Ended(group_);
@@ -172,6 +184,8 @@ void Worker::Run() {
 }
 
 void Worker::Step() {
+  if (trainer_ != nullptr && random_.Chance(0.5))
+    return trainer_->Step(AnyWorker());
   switch (random_.Below(9)) {
     case 0:
     case 1:
@@ -202,8 +216,9 @@ void Worker::Look() {
   count("objects", counts.objects);
   count("grants", counts.grants);
   count("transfers", counts.transfers);
-  if (leftovers_.empty()) {  // what takes long to ask for
+  if (leftovers_.empty() || World::Get().tracing()) {  // it takes long
     const rpc::DebugInfo info = agent_->GetDebugInfo();
+    if (phase_ == Phase::kDrop) World::Get().Trace(info.ToString());
     count("calls made", info.outgoing.size());
     count("calls served", info.incoming.size());
   }

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "rpc/agent.h"
 #include "tests/sim/ledger.h"
 #include "tests/sim/rendezvous.h"
+#include "tests/sim/trainer.h"
 #include "tests/sim/transport.h"
 
 namespace baton::sim {
@@ -46,6 +48,9 @@ struct WorkerOptions {
   // No message is lost on a connection that stays: a call may wait for its
   // answer without a limit.
   bool patient = false;
+  // There are parameter servers, and this worker trains; or makes them first.
+  bool trains = false;
+  bool makes_servers = false;
 };
 
 // A process: the agent that JoinCluster would make, and calls of all kinds to
@@ -54,7 +59,7 @@ struct WorkerOptions {
 class Worker {
  public:
   Worker(WorkerOptions options, Exchange& exchange,
-         RendezvousMachine& rendezvous, Ledger& ledger);
+         RendezvousMachine& rendezvous, Ledger& ledger, Tally& tally);
 
   int group() const { return group_; }
   const std::string& name() const { return options_.name; }
@@ -62,12 +67,16 @@ class Worker {
   // Ends in order, and its process with it.
   void Leave() { leaving_ = true; }
   // What it does from now on: calls of all kinds; short ones to all, which must
-  // hear of each other; nothing; it drops what it holds.
-  enum class Phase { kWork, kGreet, kRest, kDrop };
+  // hear of each other; nothing; it reads from parameter servers once; it drops
+  // what it holds.
+  enum class Phase { kWork, kGreet, kRest, kRead, kDrop };
   void Enter(Phase phase) { phase_ = phase; }
   // By its own thread, while it rests or drops; empty when nothing is left.
   const std::string& leftovers() const { return leftovers_; }
   const std::vector<uint64_t>& sees() const { return sees_; }  // incarnations
+  const Trainer* trainer() const { return trainer_; }          // may be null
+  // What its last read said; nothing before.
+  const std::optional<absl::Status>& read() const { return read_; }
 
  private:
   struct Held {
@@ -100,6 +109,7 @@ class Worker {
   Exchange& exchange_;
   RendezvousMachine& rendezvous_;
   Ledger& ledger_;
+  Tally& tally_;
   const int group_;
   Rng random_;
   std::unique_ptr<rpc::Agent> agent_;
@@ -108,6 +118,8 @@ class Worker {
   std::string leftovers_ = "not looked at yet";
   std::vector<uint64_t> sees_;
   std::vector<Held> pocket_;
+  Trainer* trainer_ = nullptr;  // never deleted, as answers come late
+  std::optional<absl::Status> read_;
 };
 
 }  // namespace baton::sim

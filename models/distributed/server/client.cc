@@ -89,6 +89,8 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
     int64_t sequence = 0;
     std::shared_ptr<const RowRoutes> routes;
     std::shared_ptr<JoinedRows> joined;
+    // Includes the time that the share waits for earlier pushes.
+    ShardCalls::Clock::time_point deadline;
     Gradients compressed{};  // computed only once, even if it is sent again
   };
   using TradePtr = std::shared_ptr<const Trade>;
@@ -181,7 +183,8 @@ Future<ExchangeReply> ServerClient::Core::Send(
               const rpc::CallOptions& options) {
             return primary.Async<&ServerShard::Exchange>(
                 options, self->RequestOf(*trade, *share, primary.owner()));
-          })
+          },
+          share->deadline)
       .Then([share](const ExchangeReply& reply) {
         share->joined->Take(share->shard, reply.rows);
         return reply;
@@ -219,6 +222,7 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
   const auto joined = std::make_shared<JoinedRows>(routes);
   std::vector<Future<ExchangeReply>> replies;
   std::vector<std::function<void()>> now;
+  const auto deadline = calls_->Deadline();
   {
     const MutexLock lock(mutex_);
     const int64_t sequence = trade->push ? ++sequence_ : 0;
@@ -226,7 +230,8 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
       const auto share = std::make_shared<Share>(Share{.shard = shard,
                                                        .sequence = sequence,
                                                        .routes = routes,
-                                                       .joined = joined});
+                                                       .joined = joined,
+                                                       .deadline = deadline});
       replies.push_back(Queue(trade, share, now));
     }
   }

@@ -198,6 +198,9 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // not needed any more.
   void StrikeOffTheLost();
   bool MayProposeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the directory at that place of the line is gone, and decided
+  // nothing that this one does not know.
+  bool IsGoneLocked(size_t place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Future<void> AskForVotes(int64_t number, const std::vector<int32_t>& left);
   void OnVotes(int64_t number, const std::vector<int32_t>& left,
                const absl::Status& votes);
@@ -219,6 +222,9 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // before that.
   std::vector<int32_t> voted_ ABSL_GUARDED_BY(mutex_);
   bool proposing_ ABSL_GUARDED_BY(mutex_) = false;
+  // Whether a worker of the line was given up and came back: meanwhile the
+  // others may have gone on in a line without this directory.
+  bool apart_ ABSL_GUARDED_BY(mutex_) = false;
   // Incarnations that are gone, even if the cluster still lists them.
   std::set<uint64_t> lost_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> shards_ ABSL_GUARDED_BY(mutex_);

@@ -44,6 +44,7 @@ void ServerDirectory::Stand(const DirectoryLine& line, int32_t place,
     lines_ = number;
     place_ = static_cast<size_t>(place);
     voted_.clear();
+    apart_ = false;
     return std::exchange(line_, line);
   }();
 }
@@ -92,10 +93,14 @@ absl::Status ServerDirectory::Learn(int64_t number, int32_t shard,
 }
 
 void ServerDirectory::Close() {
-  for (const RRef<ServerDirectory>& other : Line()) {
-    if (other.is_owner()) continue;
-    other.Async<&ServerDirectory::Clear>().OnReady([](const absl::Status&) {});
+  DirectoryLine others;  // this worker may have one of them, too
+  {
+    const MutexLock lock(mutex_);
+    for (size_t i = 0; i < line_.size(); ++i)
+      if (i != place_) others.push_back(line_[i]);
   }
+  for (const RRef<ServerDirectory>& other : others)
+    other.Async<&ServerDirectory::Clear>().OnReady([](const absl::Status&) {});
   Clear();
 }
 
@@ -142,7 +147,13 @@ void ServerDirectory::OnMember(const rpc::MemberEvent& event) {
   {
     const MutexLock lock(mutex_);
     if (event.kind == Kind::kJoined) {
-      lost_.erase(event.worker.incarnation);
+      const bool is_back = lost_.erase(event.worker.incarnation) > 0;
+      apart_ =
+          apart_ ||
+          (is_back &&
+           std::any_of(line_.begin(), line_.end(), [&](const auto& directory) {
+             return IsSame(directory.owner(), event.worker);
+           }));
     } else {
       lost_.insert(event.worker.incarnation);
     }

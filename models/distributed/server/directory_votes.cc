@@ -62,6 +62,12 @@ absl::Status ServerDirectory::Vote(int64_t number, int32_t candidate,
   return absl::UnavailableError("one of two directories lacks decisions");
 }
 
+// A worker that was started again is proof that its former directory is gone.
+bool ServerDirectory::IsGoneLocked(size_t place) const {
+  const rpc::WorkerInfo& worker = line_[place].owner();
+  return !apart_ && !IsThereLocked(worker) && IsThereLocked(worker.name);
+}
+
 // While most of the line seem lost, this part of the cluster may be the smaller
 // one, whose vote would be for nothing.
 bool ServerDirectory::MayProposeLocked() {
@@ -70,9 +76,9 @@ bool ServerDirectory::MayProposeLocked() {
   std::vector<bool> there(line_.size());
   for (size_t i = 0; i < line_.size(); ++i) {
     const rpc::WorkerInfo& worker = line_[i].owner();
-    there[i] = i == place_ || IsThereLocked(worker.name);
-    if (i == place_ || IsThereLocked(worker))
-      left.push_back(static_cast<int32_t>(i));
+    const bool is_there = i == place_ || IsThereLocked(worker);
+    there[i] = is_there || IsGoneLocked(i);
+    if (is_there) left.push_back(static_cast<int32_t>(i));
   }
   if (!IsQuorum(there) || left.front() != static_cast<int32_t>(place_))
     return false;
@@ -110,10 +116,8 @@ Future<void> ServerDirectory::AskForVotes(int64_t number,
     line = line_;
     here = static_cast<int32_t>(place_);
     known = KnownLocked();
-    // A worker that was started again is proof that its directory is gone.
     for (size_t i = 0; i < line.size(); ++i)
-      agreed.push_back(i == place_ || (!IsThereLocked(line[i].owner()) &&
-                                       IsThereLocked(line[i].owner().name)));
+      agreed.push_back(i == place_ || IsGoneLocked(i));
   }
   std::map<size_t, Future<void>> asking;
   for (size_t i = 0; i < line.size(); ++i) {
@@ -196,6 +200,7 @@ void ServerDirectory::Succeed(int64_t number,
     ++lines_;
     place_ = place;
     voted_.clear();
+    apart_ = false;
     before = std::exchange(line_, next);
   }
   StrikeOffTheLost();  // those that were lost meanwhile

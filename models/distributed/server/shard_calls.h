@@ -29,7 +29,10 @@ namespace baton::dist {
 // call. Must not outlive the agent. Thread-safe.
 class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
  public:
-  // Each call, with its repetitions, ends within `timeout`.
+  using Clock = std::chrono::steady_clock;
+
+  // Each call, with its repetitions, ends within `timeout`, unless it is given
+  // a deadline.
   static std::shared_ptr<ShardCalls> Make(rpc::Agent& agent,
                                           const DirectoryLine& directories,
                                           int shards,
@@ -40,21 +43,24 @@ class ShardCalls : public std::enable_shared_from_this<ShardCalls> {
                                        const rpc::CallOptions& time_left)>;
   template <typename T>
   Future<T> At(int32_t shard, Call<T> call) {
-    const auto attempt = std::make_shared<Attempt<T>>(
-        Attempt<T>{.shard = shard,
-                   .call = std::move(call),
-                   .deadline = Clock::now() + timeout_});
+    return At(shard, std::move(call), Deadline());
+  }
+  template <typename T>
+  Future<T> At(int32_t shard, Call<T> call, Clock::time_point deadline) {
+    const auto attempt = std::make_shared<Attempt<T>>(Attempt<T>{
+        .shard = shard, .call = std::move(call), .deadline = deadline});
     Try(attempt);
     return attempt->promise.future();
   }
 
+  // Of a call that is made now.
+  Clock::time_point Deadline() const { return Clock::now() + timeout_; }
   // The first directory that is still reachable.
   RRef<ServerDirectory> directory() const;
   // The epoch in which the shard was last found; 0 before that.
   int64_t EpochOf(int32_t shard) const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   template <typename T>
   struct Attempt {
     int32_t shard = 0;

@@ -55,9 +55,14 @@ bool ServerShard::MayAskAgain(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
+// Asked again after a while, it may have had its answer meanwhile: another
+// event had it ask as well. A worker that ends cannot tell who is lost.
 template <auto kMethod>
 void ServerShard::AskForEpoch() {
-  if (std::exchange(asking_, true)) return;
+  const bool needed = kMethod == &ServerDirectory::Promote
+                          ? role_ == Role::kBackup
+                          : role_ == Role::kPrimary && !backup_.empty();
+  if (!needed || agent_.shutting_down() || std::exchange(asking_, true)) return;
   directories_.front()
       .Async<kMethod>(shard_, epoch_)
       .OnReady(

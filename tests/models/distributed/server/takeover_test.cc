@@ -15,7 +15,9 @@
 namespace baton::dist {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
+using std::chrono::steady_clock;
 using ::testing::Each;
 using testing::Fails;
 using testing::GiveDirectory;
@@ -163,6 +165,32 @@ INSTANTIATE_TEST_SUITE_P(Modes, TakeoverTest,
                          [](const auto& info) {
                            return std::string(Name(info.param));
                          });
+
+TEST_F(ServerTest, PushesThatWaitForEachOtherEndByTheirTimeout) {
+  constexpr milliseconds kTimeout{300};
+  Make({.mode = Consistency::kAsynchronous}, {{"x", Tensor::Zeros({100})}},
+       {"bob"});
+  const auto client = dist::ServerClient::Join(
+      cluster_.alice(), servers_->directory(), 0, {.timeout = kTimeout});
+  ASSERT_THAT(client, IsOk());
+  cluster_.Kill("bob");
+  const auto begun = steady_clock::now();
+  std::vector<Future<dist::Pulled>> pushes;
+  for (int i = 0; i < 20; ++i) pushes.push_back((*client)->Push(Filled(1)));
+  for (const auto& push : pushes) EXPECT_FALSE(push.Await(kNoLimit).ok());
+  EXPECT_LT(steady_clock::now() - begun, 10 * kTimeout);
+}
+
+TEST_F(ServerTest, ServersAreFreedWhereTheMakerIsOneOfThem) {
+  Make({.mode = Consistency::kAsynchronous, .backups = true},
+       {{"x", Tensor::Zeros({100})}}, {"alice", "bob"});
+  DirectoryToGive() = {};
+  servers_ = nullptr;
+  EXPECT_TRUE(Within(seconds(20), [&] {
+    return cluster_.alice().GetDebugInfo().objects.empty() &&
+           cluster_.at("bob").GetDebugInfo().objects.empty();
+  }));
+}
 
 TEST_F(ServerTest, ABackupTakesNothingOfAnotherEpoch) {
   Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
