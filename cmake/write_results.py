@@ -55,7 +55,7 @@ def table(results):
             f"| [{entry['what']}]({FOLDER}/{entry['page']}) "
             f"| {entry['baton']} {entry['unit']} "
             f"| {entry['peer']}: {entry['beside']} | {entry['ratio']:g} |")
-    rows += ["", f"Measured in one run: {results['machine']}, {results['date']}, commit "
+    rows += ["", f"Measured on {results['machine']}, {results['date']}, commit "
              f"`{results['commit']}`."]
     return "\n".join(rows) + "\n"
 

@@ -230,9 +230,9 @@ void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
     return;
   }
   if (leaving || silent) {
-    GiveUp({leaving ? MemberEvent::Kind::kLeft : MemberEvent::Kind::kLost, peer,
-            why},
-           loss);
+    // Watchers are told by the code that no connection ended: it may be there.
+    using Kind = MemberEvent::Kind;
+    GiveUp({leaving ? Kind::kLeft : Kind::kLost, peer, cause}, loss);
     return;
   }
   Tell({MemberEvent::Kind::kBroken, peer, why});
@@ -289,7 +289,8 @@ void AgentCore::GiveUpAfter(std::chrono::milliseconds delay,
 
 void AgentCore::GiveUp(const MemberEvent& event, uint64_t loss) {
   const WorkerInfo& peer = event.worker;
-  if (!peers_.GiveUp(peer, loss, event.cause)) return;
+  const absl::Status why = absl::UnavailableError(event.cause.message());
+  if (!peers_.GiveUp(peer, loss, why)) return;
   LogInfo("gave up what worker ", peer.name, " held: ", event.cause.message());
   if (peers_.Knows(peer)) {
     OnGone(event);

@@ -176,6 +176,8 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   absl::StatusOr<Entry*> EntryLocked(int32_t shard, int64_t epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status InChargeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsOfLineLocked(const rpc::WorkerInfo& worker) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsThereLocked(const rpc::Target& worker) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Changes the replicas of the shard, in a new epoch after `epoch` or in the
@@ -222,8 +224,8 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // before that.
   std::vector<int32_t> voted_ ABSL_GUARDED_BY(mutex_);
   bool proposing_ ABSL_GUARDED_BY(mutex_) = false;
-  // Whether a worker of the line was given up and came back: meanwhile the
-  // others may have gone on in a line without this directory.
+  // Whether a worker of the line may have been there while it was given up: the
+  // others may then have gone on in a line without this directory.
   bool apart_ ABSL_GUARDED_BY(mutex_) = false;
   // Incarnations that are gone, even if the cluster still lists them.
   std::set<uint64_t> lost_ ABSL_GUARDED_BY(mutex_);

@@ -141,22 +141,26 @@ Future<void> ServerDirectory::Tell(int32_t shard,
   return WhenQuorum(agreed, telling);
 }
 
+bool ServerDirectory::IsOfLineLocked(const rpc::WorkerInfo& worker) const {
+  return std::any_of(line_.begin(), line_.end(), [&](const auto& directory) {
+    return IsSame(directory.owner(), worker);
+  });
+}
+
 void ServerDirectory::OnMember(const rpc::MemberEvent& event) {
   using Kind = rpc::MemberEvent::Kind;
   if (event.kind == Kind::kBroken) return;
   {
     const MutexLock lock(mutex_);
+    bool may_be_apart = false;
     if (event.kind == Kind::kJoined) {
-      const bool is_back = lost_.erase(event.worker.incarnation) > 0;
-      apart_ =
-          apart_ ||
-          (is_back &&
-           std::any_of(line_.begin(), line_.end(), [&](const auto& directory) {
-             return IsSame(directory.owner(), event.worker);
-           }));
+      may_be_apart = lost_.erase(event.worker.incarnation) > 0;
     } else {
       lost_.insert(event.worker.incarnation);
+      // It was silent, and its connection did not end.
+      may_be_apart = absl::IsDeadlineExceeded(event.cause);
     }
+    if (may_be_apart && IsOfLineLocked(event.worker)) apart_ = true;
   }
   StrikeOffTheLost();
 }

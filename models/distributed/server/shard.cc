@@ -73,15 +73,22 @@ void ServerShard::Follow(const rpc::WorkerInfo& primary, int64_t epoch,
 
 void ServerShard::SetRole(Role role) {
   role_ = role;
+  cut_off_ = false;
   served_epoch_ = role == Role::kPrimary ? epoch_ : 0;
 }
 
+void ServerShard::StopServing() {
+  cut_off_ = true;
+  served_epoch_ = 0;
+}
+
 absl::Status ServerShard::NotServing() const {
-  if (role_ == Role::kPrimary) return absl::OkStatus();
+  if (role_ == Role::kPrimary && !cut_off_) return absl::OkStatus();
+  std::string why = ", which is its backup";
+  if (role_ == Role::kFenced) why = absl::StrCat(": ", fenced_.message());
+  if (cut_off_) why = ": it waits for a directory that decides";
   return absl::UnavailableError(absl::StrCat(
-      "shard ", shard_, " is not served by worker ", agent_.self().name,
-      role_ == Role::kFenced ? absl::StrCat(": ", fenced_.message())
-                             : std::string(", which is its backup")));
+      "shard ", shard_, " is not served by worker ", agent_.self().name, why));
 }
 
 Future<void> ServerShard::Join(rpc::CallContext& call, TrainerId trainer,

@@ -174,6 +174,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
                   std::function<void(ServerShard&, bool)> then);
   void Begin(int64_t epoch);
   void SetRole(Role role);
+  // Answers nobody until the directory has decided: another server may have the
+  // shard by now.
+  void StopServing();
   void Fence(const absl::Status& why);
   void OnMember(const rpc::MemberEvent& event);
   void LetGo(const std::string& worker, uint64_t incarnation);
@@ -203,7 +206,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   Role role_ = Role::kIdle;
   absl::Status fenced_;
   int64_t epoch_ = 1;
-  bool asking_ = false;  // it asks the directory for the next epoch
+  bool asking_ = false;   // it asks the directory for the next epoch
+  bool cut_off_ = false;  // and none that decides has answered
   // The epoch while this is the primary, else 0. For threads outside of the
   // strand.
   std::atomic<int64_t> served_epoch_ = 0;

@@ -74,6 +74,7 @@ void ServerShard::AskForEpoch() {
               } else if (!MayAskAgain(epoch.status())) {
                 self.Fence(epoch.status());
               } else {
+                self.StopServing();
                 self.After(kAskAgain,
                            [](ServerShard& s) { s.AskForEpoch<kMethod>(); });
               }

@@ -252,8 +252,8 @@ TEST_F(WithBf16, InputsAndGradientsKeepTheDTypeThatTheyHaveHere) {
 // Of alice with the other workers.
 uint64_t BytesThrough(const rpc::Agent& agent) {
   uint64_t bytes = 0;
-  for (const rpc::PeerInfo& peer : agent.GetDebugInfo().peers)
-    bytes += peer.bytes_sent + peer.bytes_received;
+  for (const rpc::ChannelInfo& channel : agent.GetDebugInfo().channels)
+    bytes += channel.bytes_sent + channel.bytes_received;
   return bytes;
 }
 

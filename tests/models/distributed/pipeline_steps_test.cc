@@ -114,8 +114,8 @@ class PipelineStepsTest : public ::testing::Test {
   }
   std::map<std::string, uint64_t> Messages() {
     std::map<std::string, uint64_t> messages;
-    for (const auto& peer : agent().GetDebugInfo().peers)
-      messages[peer.worker.name] = peer.messages_sent;
+    for (const auto& channel : agent().GetDebugInfo().channels)
+      messages[channel.peer] += channel.messages_sent;
     return messages;
   }
   // Bytes of the arguments of all Runs at a worker that has neither the first

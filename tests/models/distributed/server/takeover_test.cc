@@ -19,6 +19,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 using ::testing::Each;
+using testing::DirectoryToGive;
 using testing::Fails;
 using testing::GiveDirectory;
 using testing::IsOk;
