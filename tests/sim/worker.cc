@@ -218,7 +218,7 @@ void Worker::Look() {
   count("transfers", counts.transfers);
   if (leftovers_.empty() || World::Get().tracing()) {  // it takes long
     const rpc::DebugInfo info = agent_->GetDebugInfo();
-    if (phase_ == Phase::kDrop) World::Get().Trace(info.ToString());
+    if (phase_ != Phase::kRest) World::Get().Trace(info.ToString());
     count("calls made", info.outgoing.size());
     count("calls served", info.incoming.size());
   }

@@ -253,12 +253,13 @@ void RRefModel::Settle() {
   std::erase_if(network_, [this](const Message& message) {
     return nodes_[message.from]->dead;
   });
-  for (auto& node : nodes_) {
-    for (auto& other : nodes_) {
-      if (!node->dead && other->dead) GiveUp(*node, other->index);
-    }
-  }
   for (int round = 0; round < kSettleRounds && !Settled(); ++round) {
+    // Again, as a handle of its objects is a reason to try a worker anew.
+    for (auto& node : nodes_) {
+      for (auto& other : nodes_) {
+        if (!node->dead && other->dead) GiveUp(*node, other->index);
+      }
+    }
     for (auto& node : nodes_) {
       if (node->dead) continue;
       while (!node->creations.empty()) FinishCreation(*node);
