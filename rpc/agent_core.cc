@@ -190,7 +190,7 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
 
 Peers::Observed AgentCore::Hear(const WorkerInfo& from,
                                 const Peers::Said& said) {
-  const Peers::Observed heard = peers_.Observe(from, said);
+  Peers::Observed heard = peers_.Observe(from, said);
   if (heard.replaced.has_value()) OnReplaced(*heard.replaced);
   if (heard.joined) Tell({.worker = from, .cause = {}});
   if (heard.spoken == Peers::Spoken::kLater) OnGivenUpBy(from);

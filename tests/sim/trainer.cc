@@ -21,7 +21,7 @@ constexpr milliseconds kPatience{5000};
 std::map<int, Trainer*>* trainers = nullptr;  // by group
 
 Tensor CopyOf(const dist::Pulled& pulled) {
-  const Tensor values = Tensor::Empty({Tally::kElements});
+  Tensor values = Tensor::Empty({Tally::kElements});
   pulled.CopyTo({values});
   return values;
 }
