@@ -18,8 +18,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
-using ::testing::Each;
 using testing::DirectoryToGive;
+using ::testing::Each;
 using testing::Fails;
 using testing::GiveDirectory;
 using testing::IsOk;
