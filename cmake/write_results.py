@@ -64,8 +64,7 @@ def commands(results):
     """For the page of performance."""
     rows = ["| what | commands: ours, the peer's |", "| --- | --- |"]
     for entry in results["rows"]:
-        both = [entry["command"]] + [entry[name] for name in ("peer_command",)
-                                     if name in entry]
+        both = [entry[name] for name in ("command", "peer_command") if name in entry]
         rows.append(f"| {entry['what']} | " +
                     "<br>".join(f"`{command}`" for command in both) + " |")
     return "\n".join(rows) + "\n"

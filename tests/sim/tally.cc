@@ -37,7 +37,6 @@ void Tally::CheckElement(const Tensor& values, int64_t element,
 
 void Tally::CheckRead(const Tensor& values, int64_t element,
                       int64_t acknowledged) const {
-  ++reads_;
   for (size_t other = 0; other < counts_.size(); ++other)
     CheckElement(values, static_cast<int64_t>(other), 0);
   CheckElement(values, element, acknowledged);

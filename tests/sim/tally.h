@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -39,7 +38,6 @@ class Tally {
 
   // The pushes of living trainers that have not ended, in words.
   std::string OpenPushes() const;
-  int64_t reads() const { return reads_; }
 
  private:
   struct Count {
@@ -51,7 +49,6 @@ class Tally {
   void CheckElement(const Tensor& values, int64_t element, int64_t least) const;
 
   std::vector<Count> counts_;  // by element
-  mutable int64_t reads_ = 0;
 };
 
 }  // namespace baton::sim
