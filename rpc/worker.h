@@ -34,7 +34,9 @@ struct MemberEvent {
     kLost,    // it died or was silent for too long; its handles were dropped
   } kind = Kind::kJoined;
   WorkerInfo worker;
-  absl::Status cause;  // OK when it joined
+  // OK when it joined. DeadlineExceeded if it was silent and its connection did
+  // not end: its process may be there.
+  absl::Status cause;
 };
 
 // Returns OK for 1 to 127 letters, digits, '-', '_', ':' and '.'.
