@@ -3,22 +3,16 @@
 
 #include "core/loop_thread.h"
 
-#include <memory>
+#include <pthread.h>
 
-#include "core/mutex.h"
+#include <utility>
+
+#include "core/spinning.h"
 
 namespace baton {
 namespace {
 
 thread_local LoopThread* of_this_thread = nullptr;
-
-// No Promise, because Await would have the caller's pool start a spare thread:
-// the caller computes, if on another thread.
-struct Ended {
-  Mutex mutex;
-  CondVar changed;
-  bool ended ABSL_GUARDED_BY(mutex) = false;
-};
 
 }  // namespace
 
@@ -28,17 +22,50 @@ LoopThread::Scope::~Scope() { of_this_thread = before_; }
 
 LoopThread* LoopThread::OfThisThread() { return of_this_thread; }
 
-// The pool's thread may still use `end` when the caller goes on.
-void LoopThread::Run(absl::FunctionRef<void()> loop) {
-  const auto end = std::make_shared<Ended>();
-  thread_.Post([loop, end] {
-    loop();
-    const MutexLock lock(end->mutex);
-    end->ended = true;
-    end->changed.NotifyAll();
-  });
-  const MutexLock lock(end->mutex);
-  while (!end->ended) end->changed.Wait(end->mutex);
+LoopThread::LoopThread(const std::string& name)
+    : thread_([this, name] {
+        pthread_setname_np(pthread_self(), name.c_str());
+        RunLoops();
+      }) {}
+
+LoopThread::~LoopThread() {
+  stopping_ = true;
+  Set(nullptr);
+  thread_.join();
+}
+
+void LoopThread::Set(const Loop* loop) {
+  const MutexLock lock(mutex_);
+  loop_ = loop;
+  set_.NotifyAll();
+}
+
+void LoopThread::AwaitSet(absl::FunctionRef<bool()> ready) {
+  Spinning& spinning = Spinning::OfThisThread();
+  spinning.Restart();
+  while (!ready()) {
+    if (spinning.Wait()) continue;
+    const MutexLock lock(mutex_);
+    while (!ready()) set_.Wait(mutex_);
+  }
+  spinning.Came();
+}
+
+void LoopThread::RunLoops() {
+  for (;;) {
+    AwaitSet([&] { return loop_ != nullptr || stopping_; });
+    if (stopping_) return;
+    (*loop_.load())();
+    Set(nullptr);
+  }
+}
+
+// No Promise, because Await would have the caller's pool start a spare thread:
+// the caller computes, if on another thread.
+void LoopThread::Run(Loop loop) {
+  const MutexLock turn(turn_);
+  Set(&loop);
+  AwaitSet([&] { return loop_ == nullptr; });
 }
 
 }  // namespace baton

@@ -39,18 +39,21 @@ void RunPart(Loop& loop, int part, int parts) {
   }
 }
 
-void RunMember(Loop& loop, int part, int parts) {
+void RunMember(Loop& loop, int member, int parts) {
   (void)loop.started.load(std::memory_order_acquire);
-  RunPart(loop, part, parts);
+  if (member < parts) RunPart(loop, member, parts);
   loop.finished.fetch_add(1, std::memory_order_acq_rel);
 }
 
+// The team is as large in every loop, and who has no part returns at once:
+// libgomp ends the threads that a smaller team leaves over, and starts new ones
+// for the next larger team.
 // Not instrumented, because the compiler passes `loop` to the team through
 // memory that only libgomp orders.
 __attribute__((no_sanitize("thread"))) void RunTeam(
-    Loop& loop, [[maybe_unused]] int threads) {
+    Loop& loop, [[maybe_unused]] int threads, int parts) {
 #pragma omp parallel num_threads(threads)
-  RunMember(loop, omp_get_thread_num(), omp_get_num_threads());
+  RunMember(loop, omp_get_thread_num(), std::min(parts, omp_get_num_threads()));
 }
 
 }  // namespace
@@ -64,20 +67,20 @@ int ComputeThreads() { return omp_get_max_threads(); }
 void ParallelFor(int64_t count, int64_t grain,
                  absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
-  const int64_t parts = count / std::max<int64_t>(grain, 1);
+  const int threads = ComputeThreads();
+  const auto parts = static_cast<int>(
+      std::min<int64_t>(count / std::max<int64_t>(grain, 1), threads));
   // A nested loop runs on the thread that reaches it.
-  if (parts <= 1 || ComputeThreads() == 1 || omp_in_parallel()) {
+  if (parts <= 1 || omp_in_parallel()) {
     body(0, count);
     return;
   }
   Loop loop{.count = count, .body = body};
   loop.started.store(true, std::memory_order_release);
-  const auto threads =
-      static_cast<int>(std::min<int64_t>(parts, ComputeThreads()));
   if (LoopThread* const loops = LoopThread::OfThisThread(); loops != nullptr) {
-    loops->Run([&] { RunTeam(loop, threads); });
+    loops->Run([&] { RunTeam(loop, threads, parts); });
   } else {
-    RunTeam(loop, threads);
+    RunTeam(loop, threads, parts);
   }
   (void)loop.finished.load(std::memory_order_acquire);
   if (loop.error) std::rethrow_exception(loop.error);

@@ -4,11 +4,15 @@
 #include "core/parallel.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "core/mutex.h"
 
 namespace baton {
 namespace {
@@ -34,6 +38,23 @@ TEST_F(ParallelForTest, CoversEachIndexOnceInPartsOfTheGrain) {
       EXPECT_LE(parts, threads);
     }
   }
+}
+
+// libgomp would end threads after a loop of few parts, and start others for the
+// next one of many.
+TEST_F(ParallelForTest, LoopsOfFewAndOfManyPartsHaveTheSameThreads) {
+  SetComputeThreads(4);
+  Mutex mutex;
+  std::set<pid_t> threads;
+  for (int i = 0; i < 20; ++i) {
+    for (const int64_t parts : {2, 4}) {
+      ParallelFor(parts, 1, [&](int64_t, int64_t) {
+        const MutexLock lock(mutex);
+        threads.insert(gettid());
+      });
+    }
+  }
+  EXPECT_EQ(threads.size(), 4u);
 }
 
 TEST_F(ParallelForTest, RethrowsWhatTheBodyThrows) {

@@ -22,7 +22,7 @@ constexpr uint64_t kBlockBytes = 4 << 20;  // so that huge pages, of 2 MB, are
 // The number of elements for which another thread pays, for reading and for
 // steps.
 constexpr int64_t kGrainElements = 256 << 10;
-constexpr int64_t kStepGrainElements = 64 << 10;
+constexpr int64_t kStepGrainElements = 32 << 10;
 // The number of keys and of records that are prefetched at a time.
 constexpr int64_t kKeysAhead = 32;
 constexpr int64_t kRecordsAhead = 16;
@@ -259,12 +259,12 @@ void RowTable::Step(const Steps& steps, double scale) {
     for (const RowWork* work :
          {&prepared.found, std::as_const(made).data() + i}) {
       works.emplace_back(work, rate(i));
-      rows += static_cast<int64_t>(work->touched().size());
+      rows += static_cast<int64_t>(work->rows());
     }
   }
-  const int64_t grain = RowWork::kParts * kStepGrainElements /
-                            std::max<int64_t>(1, rows * width()) +
-                        1;
+  const int64_t elements = std::max<int64_t>(1, rows * width());
+  const int64_t grain =
+      (RowWork::kParts * kStepGrainElements + elements - 1) / elements;
   ParallelFor(RowWork::kParts, grain, [&](int64_t begin, int64_t end) {
     for (auto part = static_cast<size_t>(begin);
          part < static_cast<size_t>(end); ++part)
@@ -286,17 +286,19 @@ RowWork RowTable::FindOrMake(const std::vector<Named>& named) {
 }
 
 void RowTable::StepAndForget(const RowWork& work, const StepRate& rate) {
-  const std::vector<TouchedRow>& touched = work.touched();
-  StepRows(touched.data(), touched.data() + touched.size(), rate);
-  for (const TouchedRow& each : touched) Use(each.row);
+  StepRows(work.begin(), work.end(), rate);
+  for (const TouchedRow& each : work) Use(each.row);
   ForgetRest();
 }
 
 void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
                         const StepRate& rate) const {
   for (const TouchedRow* each = begin; each < end; ++each) {
-    if (end - each > kRecordsAhead)
-      PrefetchLines</*kToWrite=*/1>(Record(each[kRecordsAhead].row), record_);
+    if (end - each > kRecordsAhead) {
+      const TouchedRow& ahead = each[kRecordsAhead];
+      PrefetchLines</*kToWrite=*/1>(Record(ahead.row), record_);
+      PrefetchLines</*kToWrite=*/0>(ahead.gradient, width());
+    }
     StepRow(*each, rate);
   }
 }

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/cpu/allocator.h"
 #include "models/distributed/server/row_index.h"
 
 namespace baton::dist {
@@ -49,14 +50,18 @@ class RowWork {
   }
   // Distributes the rows to parts; call it after the last Add.
   void DealOut();
-  const std::vector<TouchedRow>& touched() const { return touched_; }
+  size_t rows() const { return touched_.size(); }
+  const TouchedRow* begin() const { return touched_.data(); }
+  const TouchedRow* end() const { return begin() + rows(); }
   // The rows of one part, after DealOut.
-  const TouchedRow* begin(size_t part) const {
-    return touched_.data() + first_[part];
-  }
+  const TouchedRow* begin(size_t part) const { return begin() + first_[part]; }
   const TouchedRow* end(size_t part) const { return begin(part + 1); }
 
  private:
+  // Every push has its own: fresh memory from the system for each would cost
+  // page faults, and its return interrupts the threads of all cores.
+  template <typename T>
+  using Kept = std::vector<T, cpu::ContainerAllocator<T>>;
   static constexpr uint64_t kSpread =
       0x9E3779B97F4A7C15;  // 2^64 / golden ratio
   static size_t PartOf(RowIndex::Row row) {
@@ -83,8 +88,8 @@ class RowWork {
 
   const int64_t width_;
   const uint64_t mask_;
-  std::vector<int32_t> places_;
-  std::vector<TouchedRow> touched_;
+  Kept<int32_t> places_;
+  Kept<TouchedRow> touched_;
   std::array<size_t, kParts + 1> first_{};  // of each part, in touched_
   std::vector<std::vector<float>> sums_;
 };
@@ -94,7 +99,7 @@ inline void RowWork::DealOut() {
   for (const TouchedRow& each : touched_) ++first_[PartOf(each.row) + 1];
   std::partial_sum(first_.begin(), first_.end(), first_.begin());
   auto next = first_;
-  std::vector<TouchedRow> dealt(touched_.size());
+  Kept<TouchedRow> dealt(touched_.size());
   for (const TouchedRow& each : touched_)
     dealt[next[PartOf(each.row)]++] = each;
   touched_.swap(dealt);
