@@ -231,9 +231,11 @@ class AgentCore final : public MessageHandler,
                       bool retryable);
   absl::StatusOr<std::shared_ptr<Outbound>> Encode(
       const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
-  // From here on the call fails if its worker is lost. Returns false if it has
-  // ended already, or does so because its worker was given up meanwhile.
-  bool Register(const CallPtr& call, const RequestFrame& frame,
+  // Numbers the call, which from here on fails if its worker is lost. Returns
+  // false if it has ended already, or does so because its worker was given up
+  // since the epoch `since`.
+  bool Register(const CallPtr& call, RequestFrame& frame,
+                std::optional<uint64_t> since,
                 const std::vector<ForkId>& forks);
   void Transmit(const CallPtr& call, Outbound& outbound);
   void TransmitLocal(const CallPtr& call, Outbound& outbound);

@@ -16,38 +16,31 @@ void Inbox::Post(Task task) {
   {
     MutexLock lock(mutex_);
     queue_.push_back(std::move(task));
-    if (std::exchange(running_, true)) return;
   }
+  // Last, so that a thread that sees the task counted also finds it.
+  if (open_++ > 0) return;
   thread_.Post([this] { Drain(std::numeric_limits<int>::max()); });
 }
 
 void Inbox::Run(Task task) {
-  {
-    MutexLock lock(mutex_);
-    if (std::exchange(running_, true)) {
-      queue_.push_back(std::move(task));
-      return;
-    }
-  }
+  size_t none = 0;
+  if (!open_.compare_exchange_strong(none, 1)) return Post(std::move(task));
   task();
   task = nullptr;
-  Drain(kForOthers);
+  if (--open_ > 0) Drain(kForOthers);
 }
 
 void Inbox::Drain(int limit) {
-  for (int done = 0;; ++done) {
+  for (int done = 0; done < limit; ++done) {
     Task next;
     {
       MutexLock lock(mutex_);
-      if (queue_.empty()) {
-        running_ = false;
-        return;
-      }
-      if (done == limit) break;
       next = std::move(queue_.front());
       queue_.pop_front();
     }
     next();
+    next = nullptr;
+    if (--open_ == 0) return;
   }
   thread_.Post([this] { Drain(std::numeric_limits<int>::max()); });
 }

@@ -3,6 +3,8 @@
 
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <deque>
 #include <string>
 
@@ -31,9 +33,11 @@ class Inbox final : public Executor {
   // Runs up to `limit` tasks of the queue and leaves the rest to the thread.
   void Drain(int limit);
 
+  // Tasks that are queued or run. The thread that raises this from 0 must see
+  // to it that tasks run until it is 0 again.
+  std::atomic<size_t> open_{0};
   Mutex mutex_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;
   StoppablePool thread_;  // last: its tasks use the other members
 };
 

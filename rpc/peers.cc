@@ -196,19 +196,15 @@ bool Peers::FirstTime(const std::string& name, uint64_t call) {
   return peer != nullptr && peer->seen.FirstTime(call);
 }
 
-Peers::NewCall Peers::NextCall(const std::string& name) {
+std::optional<Peers::NewCall> Peers::NextCall(const WorkerInfo& to,
+                                              std::optional<uint64_t> since) {
   MutexLock lock(mutex_);
-  if (name == self_.name) return {0, next_self_call_++};
-  Peer* peer = ValueOf(peers_, name);
-  if (peer == nullptr) return {};
-  return {peer->control.epoch(), peer->next_call++};
-}
-
-bool Peers::IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, to.name);
-  return peer != nullptr && SameWorker(peer->info, to) &&
-         peer->control.epoch() == epoch;
+  if (to.name == self_.name) return NewCall{0, next_self_call_++};
+  Peer* peer = FindLocked(to);
+  if (peer == nullptr) return std::nullopt;
+  const uint64_t epoch = peer->control.epoch();
+  if (since.value_or(epoch) != epoch) return std::nullopt;
+  return NewCall{epoch, peer->next_call++};
 }
 
 Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {

@@ -86,16 +86,15 @@ class Peers {
   std::optional<WorkerInfo> ThereSince(const std::string& name,
                                        uint64_t news) const;
   bool FirstTime(const std::string& name, uint64_t call);
-  // The number and the epoch of the next call of `name`; 0 for an unknown
-  // worker, as is the epoch of calls to this one.
+  // The number and the epoch of the next call to `to`, which may be this
+  // worker, with epoch 0. Nothing if that incarnation was replaced or removed,
+  // or was given up since Epoch returned `since`.
   struct NewCall {
     uint64_t epoch = 0;
     uint64_t number = 0;
   };
-  NewCall NextCall(const std::string& name);
-  // False once the worker, or that incarnation of it, was given up or removed
-  // since NextCall returned `epoch`.
-  bool IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const;
+  std::optional<NewCall> NextCall(const WorkerInfo& to,
+                                  std::optional<uint64_t> since = {});
 
   // Marks the worker as lost. Returns a number for GiveUp, or 0 if that
   // incarnation is unknown or already gone. `leaving` is set to whether it had

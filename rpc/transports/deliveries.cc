@@ -20,9 +20,9 @@ void Deliveries::PushTask(Task task) { Push({{}, std::move(task), 0}); }
 
 void Deliveries::Push(Delivery delivery) {
   MutexLock lock(mutex_);
-  bytes_ += delivery.bytes;
-  if (bytes_ > limit_) full_ = true;
+  if ((bytes_ += delivery.bytes) > limit_) full_ = true;
   queue_.push_back(std::move(delivery));
+  ++waiting_;
 }
 
 std::shared_ptr<void> Deliveries::Receipt(size_t bytes) {
@@ -31,10 +31,13 @@ std::shared_ptr<void> Deliveries::Receipt(size_t bytes) {
           }};
 }
 
+// A push that exceeds the limit meanwhile may not be seen here; the receipt
+// that it has made is dropped later and sees it.
 void Deliveries::Release(size_t bytes) {
+  bytes_ -= bytes;
+  if (!full_) return;
   {
     MutexLock lock(mutex_);
-    bytes_ -= bytes;
     if (!full_ || bytes_ > limit_ / 2) return;
     full_ = false;
   }
@@ -42,31 +45,32 @@ void Deliveries::Release(size_t bytes) {
 }
 
 void Deliveries::Post() {
-  {
-    MutexLock lock(mutex_);
-    if (running_ || queue_.empty()) return;
-    running_ = true;
-  }
+  if (!Claim()) return;
   if (std::shared_ptr<ThreadPool> executor = executor_.lock()) {
-    executor->Post(
-        [self = shared_from_this()] { self->Run(self->Take(false)); });
+    executor->Post([self = shared_from_this()] { self->Run(); });
   }
 }
 
-void Deliveries::RunHere() { Run(Take(true)); }
-
-std::optional<Deliveries::Delivery> Deliveries::Take(bool claims) {
-  MutexLock lock(mutex_);
-  if (claims && running_) return std::nullopt;
-  running_ = !queue_.empty();
-  if (!running_) return std::nullopt;
-  std::optional<Delivery> next = std::move(queue_.front());
-  queue_.pop_front();
-  return next;
+void Deliveries::RunHere() {
+  if (Claim()) Run();
 }
 
-void Deliveries::Run(std::optional<Delivery> next) {
-  for (; next.has_value(); next = Take(false)) Pass(*std::move(next));
+bool Deliveries::Claim() { return waiting_ > 0 && !running_.exchange(true); }
+
+void Deliveries::Run() {
+  do {
+    while (waiting_ > 0) Pass(Take());
+    running_ = false;
+    // Whoever pushed before that left the delivery to this thread.
+  } while (Claim());
+}
+
+Deliveries::Delivery Deliveries::Take() {
+  MutexLock lock(mutex_);
+  Delivery next = std::move(queue_.front());
+  queue_.pop_front();
+  --waiting_;
+  return next;
 }
 
 void Deliveries::Pass(Delivery delivery) {

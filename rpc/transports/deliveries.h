@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <variant>
 
 #include "core/executor.h"
@@ -57,10 +56,11 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
   void Release(size_t bytes);
-  // Takes what comes next. Returns nothing if that is none, which also ends the
-  // right to run, or if `claims` and another thread has that right.
-  std::optional<Delivery> Take(bool claims);
-  void Run(std::optional<Delivery> next);
+  // Returns true if something waits and no other thread delivers it: the caller
+  // must then call Run.
+  bool Claim();
+  void Run();
+  Delivery Take();
   void Pass(Delivery delivery);
 
   const std::shared_ptr<HandlerGate> gate_;
@@ -69,9 +69,10 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   const std::function<void()> drained_;
   mutable Mutex mutex_;
   std::deque<Delivery> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> full_ = false;  // written under mutex_
+  std::atomic<size_t> waiting_{0};  // the queue's size; grows under mutex_
+  std::atomic<bool> running_{false};
+  std::atomic<size_t> bytes_{0};   // grows under mutex_
+  std::atomic<bool> full_{false};  // written under mutex_
 };
 
 }  // namespace baton::rpc
