@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,7 +42,7 @@ class OutgoingCall {
   WorkerInfo to;
   std::vector<HoldId> within;  // holds of the handler that made it
   std::chrono::steady_clock::time_point started;
-  std::chrono::steady_clock::time_point deadline;
+  std::chrono::steady_clock::time_point deadline;  // constant once admitted
   std::atomic<bool> done{false};
   std::atomic<bool> failed{false};  // done, but not by an answer
   bool late = false;  // its deadline has passed; used under AgentCore::mutex_
@@ -67,6 +68,8 @@ struct IncomingCall : ObjectUse {
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
+  std::chrono::steady_clock::time_point deadline =
+      std::chrono::steady_clock::time_point::max();  // constant once prepared
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
   bool late = false;                   // as in OutgoingCall
@@ -75,6 +78,14 @@ struct IncomingCall : ObjectUse {
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;
+
+// The key by which calls of either kind are in the order of their deadlines.
+template <typename Call>
+using Due = std::pair<std::chrono::steady_clock::time_point, Call>;
+template <typename Call>
+Due<Call> DueOf(const Call& call) {
+  return {call->deadline, call};
+}
 
 // The untyped part of an agent: it tracks the calls under way and connects
 // transport, peers, ownership and threads. docs/thread_model.md says what runs
@@ -318,9 +329,12 @@ class AgentCore final : public MessageHandler,
   CondVar changed_;
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
-  std::map<CallPtr, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<Due<CallPtr>, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
+  // Those in incoming_, and those that a new incarnation's call of the same
+  // number has replaced there.
+  std::set<Due<IncomingPtr>> served_ ABSL_GUARDED_BY(mutex_);
   // When EndLateCalls runs next, and the timer that runs it.
   Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   Timer::Id alarm_ ABSL_GUARDED_BY(mutex_) = 0;

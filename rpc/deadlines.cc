@@ -14,7 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 
 // Deadlines that are closer together than this may be met together, so that
-// many of them cost few walks through all calls.
+// many of them cost few wake-ups.
 constexpr milliseconds kLeastBetween{1};
 
 absl::Status TooLate(const OutgoingCall& call) {
@@ -24,19 +24,14 @@ absl::Status TooLate(const OutgoingCall& call) {
       absl::StrCat("no answer within ", allowed.count(), " ms"));
 }
 
-// Adds the call to `late` if it is late now, or else considers its deadline for
-// the next.
+// Returns whether the call is late now, and if so, adds it to `late`, once.
 template <typename Call>
-void Sort(const Call& call, AgentCore::Clock::time_point deadline,
-          AgentCore::Clock::time_point now, std::vector<Call>& late,
-          AgentCore::Clock::time_point& next) {
-  if (call->late) return;
-  if (deadline <= now) {
-    call->late = true;
-    late.push_back(call);
-  } else {
-    next = std::min(next, deadline);
-  }
+bool IsLate(const Due<Call>& due, AgentCore::Clock::time_point now,
+            std::vector<Call>& late) {
+  const auto& [deadline, call] = due;
+  if (deadline > now) return false;
+  if (!std::exchange(call->late, true)) late.push_back(call);
+  return true;
 }
 
 }  // namespace
@@ -55,12 +50,15 @@ void AgentCore::EndLateCalls() {
     MutexLock lock(mutex_);
     const auto now = Clock::now();
     auto next = Clock::time_point::max();
-    for (const auto& [call, unclaimed] : outgoing_) {
-      if (!call->done) Sort(call, call->deadline, now, made, next);
+    for (const auto& [due, unclaimed] : outgoing_) {
+      if (IsLate(due, now, made)) continue;
+      next = due.first;
+      break;
     }
-    for (const auto& [key, call] : incoming_) {
-      if (!call->replied)
-        Sort(call, call->context->deadline, now, served, next);
+    for (const Due<IncomingPtr>& due : served_) {
+      if (IsLate(due, now, served)) continue;
+      next = std::min(next, due.first);
+      break;
     }
     awaited_ = Clock::time_point::max();
     if (next != Clock::time_point::max()) {

@@ -89,7 +89,8 @@ DebugInfo AgentCore::GetDebugInfo() const {
     info.views.back().name = name;
   }
   MutexLock lock(mutex_);
-  for (const auto& [call, unclaimed] : outgoing_) {
+  for (const auto& [due, unclaimed] : outgoing_) {
+    const CallPtr& call = due.second;
     info.outgoing.push_back(
         {call->to.name, call->spec.name, age(call->started)});
   }

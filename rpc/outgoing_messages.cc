@@ -111,7 +111,7 @@ bool AgentCore::Register(const CallPtr& call, RequestFrame& frame,
     if (const auto next = peers_.NextCall(call->to, since)) {
       frame.epoch = next->epoch;
       frame.call = call->number = next->number;
-      outgoing_[call].forks = forks;
+      outgoing_[DueOf(call)].forks = forks;
       sent_[{call->to.name, frame.call}] = call;
       return true;
     }
@@ -246,7 +246,7 @@ void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                                  handles = std::move(handles)]() mutable {
     Deliver(call, frame, std::move(tensors), std::move(handles));
     MutexLock lock(mutex_);
-    outgoing_.erase(call);
+    outgoing_.erase(DueOf(call));
     changed_.NotifyAll();
   });
 }
