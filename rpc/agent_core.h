@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,15 +19,14 @@
 #include "rpc/call_quota.h"
 #include "rpc/call_stats.h"
 #include "rpc/frames.h"
-#include "rpc/gpu_trace.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
-#include "rpc/incarnation.h"
 #include "rpc/object_lock.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
 #include "rpc/snapshots.h"
-#include "rpc/stoppable_pool.h"
+#include "rpc/tracer.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
 

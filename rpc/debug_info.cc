@@ -47,6 +47,11 @@ std::string DebugInfo::ToString() const {
 
 namespace internal {
 
+void AgentCore::AddView(const std::string& name, std::function<View()> view) {
+  MutexLock lock(mutex_);
+  views_[name] = std::move(view);
+}
+
 DebugInfo AgentCore::GetDebugInfo() const {
   DebugInfo info;
   info.self = self();

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rpc/agent_core.h"
-#include "rpc/object_hold.h"
+#include "rpc/object_lock.h"
 
 // How calls wait for objects that other calls hold.
 namespace baton::rpc {

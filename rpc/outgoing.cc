@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 
 // The caller's half of a call: how it begins, fails and ends.
 namespace baton::rpc::internal {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 #include "rpc/transports/packed.h"
 
 // The caller's half of a call: how the request is sent and the response

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -18,9 +19,24 @@
 #include "rpc/call_options.h"
 #include "rpc/control_channel.h"
 #include "rpc/debug_info.h"
-#include "rpc/seen_numbers.h"
 
 namespace baton::rpc::internal {
+
+// Records which of a peer's request numbers have been seen, so that each
+// request is served at most once. Remembers a bounded number of gaps; the
+// numbers of older gaps count as seen. 0 and the largest number always count as
+// seen. Thread-compatible.
+class SeenNumbers {
+ public:
+  bool FirstTime(uint64_t number);
+
+ private:
+  void ForgetOldestGaps();
+
+  uint64_t next_ = 1;  // no number from here on was seen
+  // Nor were these, from key to value - 1.
+  std::map<uint64_t, uint64_t> missing_;
+};
 
 // The other workers that an agent knows, with their state and the control
 // channel to each. A worker that was added is listed until it is struck off or

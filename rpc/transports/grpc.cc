@@ -20,20 +20,19 @@
 #include "core/mutex.h"
 #include "core/newest_map.h"
 #include "core/status.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/introspection.h"
-#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/grpc_settings.h"
 #include "rpc/transports/lingering_shutdown.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/link_service.h"
-#include "rpc/transports/malloc_settings.h"
 #include "rpc/transports/private_socket.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/channels/machine.h"
 #include "rpc/security.h"
 
