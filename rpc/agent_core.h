@@ -184,7 +184,7 @@ class AgentCore final : public MessageHandler,
     RequestFrame frame;
     std::vector<Tensor> tensors;
     std::vector<HandlePtr> handles;
-    Snapshots snapshots = {};  // while handles are not confirmed
+    std::optional<Snapshots> snapshots = {};  // if handles are not confirmed
   };
   using SentKey = std::pair<std::string, uint64_t>;
   struct Turn;

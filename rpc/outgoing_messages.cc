@@ -80,7 +80,8 @@ void AgentCore::Send(const CallPtr& call,
   }
   std::vector<HandlePtr> needed = (*outbound)->handles;
   if (call->spec.object != nullptr) needed.push_back(call->spec.object);
-  if (!AllSettled(needed)) (*outbound)->snapshots.Take((*outbound)->tensors);
+  if (!AllSettled(needed))
+    (*outbound)->snapshots.emplace().Take((*outbound)->tensors);
   const Handle::Then then = SendingOf((*outbound)->tensors);
   WhenAllConfirmed(
       needed,
@@ -88,7 +89,9 @@ void AgentCore::Send(const CallPtr& call,
        outbound = *outbound](const absl::Status& status) {
         auto self = core.lock();
         if (self == nullptr) return;
-        const auto pins = outbound->snapshots.Restore(outbound->tensors);
+        Snapshots::Pins pins;
+        if (auto& taken = outbound->snapshots)
+          pins = taken->Restore(outbound->tensors);
         if (!status.ok()) {
           self->FailLater(call, status, true);
         } else if (call->to.name == self->self().name) {
