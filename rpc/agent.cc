@@ -3,13 +3,12 @@
 
 #include "rpc/agent.h"
 
-#include <random>
-
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
-#include "rpc/agent_checks.h"
+#include "core/status.h"
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
 namespace {
@@ -39,6 +38,17 @@ absl::Status Check(const AgentOptions& options, const Registry& registry) {
 }
 
 }  // namespace
+
+absl::Status internal::CheckAgent(const AgentOptions& options,
+                                  const Registry& registry) {
+  RETURN_IF_ERROR(Annotate(registry.status(), "the registry"));
+  if (options.worker_threads < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker_threads (--rpc_threads) must be at least 1, not ",
+                     options.worker_threads));
+  }
+  return CheckLease(options.lease);
+}
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Start(
     AgentOptions options, Registry registry,

@@ -37,9 +37,9 @@ struct AgentOptions {
   std::chrono::milliseconds default_timeout{60'000};
   // How long a worker whose connection broke may stay away. After that, its
   // handles to objects here are dropped, and handles here to objects that it
-  // owned fail. At least kLeastLease (rpc/lease.h). JoinCluster passes the same
-  // lease to the transport, which uses it to detect silent workers, and to the
-  // rendezvous.
+  // owned fail. At least kLeastLease (rpc/worker.h). JoinCluster passes the
+  // same lease to the transport, which uses it to detect silent workers, and to
+  // the rendezvous.
   std::chrono::milliseconds lease{2'000};
   // Ownership messages that are not acknowledged within this time are sent
   // again.
@@ -63,6 +63,13 @@ struct AgentOptions {
   // rendezvous, which frees the name.
   std::function<void()> on_stop{};
 };
+
+namespace internal {
+// Checks what can be checked before the agent meets other workers: returns
+// InvalidArgument for the number of threads and the lease, or the registry's
+// own status.
+absl::Status CheckAgent(const AgentOptions& options, const Registry& registry);
+}  // namespace internal
 
 struct ShutdownOptions {
   // Limit for the whole shutdown.

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/introspection.h"
-#include "rpc/lease.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
 AgentCore::AgentCore(AgentOptions options, Registry registry,
@@ -113,11 +113,6 @@ std::shared_ptr<void> AgentCore::Service(uint64_t id) const {
   MutexLock lock(mutex_);
   auto found = services_.find(id);
   return found == services_.end() ? nullptr : found->second;
-}
-
-void AgentCore::AddView(const std::string& name, std::function<View()> view) {
-  MutexLock lock(mutex_);
-  views_[name] = std::move(view);
 }
 
 void AgentCore::OnMessage(const WorkerInfo& from, Message message) {

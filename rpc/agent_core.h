@@ -8,6 +8,8 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,15 +19,14 @@
 #include "rpc/call_quota.h"
 #include "rpc/call_stats.h"
 #include "rpc/frames.h"
-#include "rpc/gpu_trace.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
-#include "rpc/incarnation.h"
 #include "rpc/object_lock.h"
 #include "rpc/ownership.h"
 #include "rpc/peers.h"
 #include "rpc/snapshots.h"
-#include "rpc/stoppable_pool.h"
+#include "rpc/tracer.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
 
@@ -41,7 +42,7 @@ class OutgoingCall {
   WorkerInfo to;
   std::vector<HoldId> within;  // holds of the handler that made it
   std::chrono::steady_clock::time_point started;
-  std::chrono::steady_clock::time_point deadline;
+  std::chrono::steady_clock::time_point deadline;  // constant once admitted
   std::atomic<bool> done{false};
   std::atomic<bool> failed{false};  // done, but not by an answer
   bool late = false;  // its deadline has passed; used under AgentCore::mutex_
@@ -67,6 +68,8 @@ struct IncomingCall : ObjectUse {
   Handler handler = nullptr;  // null for a system method
   std::shared_ptr<CallContext::State> context;
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
+  std::chrono::steady_clock::time_point deadline =
+      std::chrono::steady_clock::time_point::max();  // constant once prepared
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
   bool late = false;                   // as in OutgoingCall
@@ -75,6 +78,14 @@ struct IncomingCall : ObjectUse {
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;
+
+// The key by which calls of either kind are in the order of their deadlines.
+template <typename Call>
+using Due = std::pair<std::chrono::steady_clock::time_point, Call>;
+template <typename Call>
+Due<Call> DueOf(const Call& call) {
+  return {call->deadline, call};
+}
 
 // The untyped part of an agent: it tracks the calls under way and connects
 // transport, peers, ownership and threads. docs/thread_model.md says what runs
@@ -173,7 +184,7 @@ class AgentCore final : public MessageHandler,
     RequestFrame frame;
     std::vector<Tensor> tensors;
     std::vector<HandlePtr> handles;
-    Snapshots snapshots = {};  // while handles are not confirmed
+    std::optional<Snapshots> snapshots = {};  // if handles are not confirmed
   };
   using SentKey = std::pair<std::string, uint64_t>;
   struct Turn;
@@ -231,9 +242,11 @@ class AgentCore final : public MessageHandler,
                       bool retryable);
   absl::StatusOr<std::shared_ptr<Outbound>> Encode(
       const CallPtr& call, absl::FunctionRef<void(Encoder&)> encode);
-  // From here on the call fails if its worker is lost. Returns false if it has
-  // ended already, or does so because its worker was given up meanwhile.
-  bool Register(const CallPtr& call, const RequestFrame& frame,
+  // Numbers the call, which from here on fails if its worker is lost. Returns
+  // false if it has ended already, or does so because its worker was given up
+  // since the epoch `since`.
+  bool Register(const CallPtr& call, RequestFrame& frame,
+                std::optional<uint64_t> since,
                 const std::vector<ForkId>& forks);
   void Transmit(const CallPtr& call, Outbound& outbound);
   void TransmitLocal(const CallPtr& call, Outbound& outbound);
@@ -316,9 +329,12 @@ class AgentCore final : public MessageHandler,
   CondVar changed_;
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
-  std::map<CallPtr, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<Due<CallPtr>, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
   std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
+  // Those in incoming_, and those that a new incarnation's call of the same
+  // number has replaced there.
+  std::set<Due<IncomingPtr>> served_ ABSL_GUARDED_BY(mutex_);
   // When EndLateCalls runs next, and the timer that runs it.
   Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   Timer::Id alarm_ ABSL_GUARDED_BY(mutex_) = 0;

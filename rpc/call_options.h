@@ -10,13 +10,41 @@
 #include <string>
 #include <variant>
 
+#include "absl/status/status.h"
 #include "rpc/call_context.h"
 #include "rpc/call_scope.h"
-#include "rpc/cancel.h"
-#include "rpc/place.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {
+
+// Details of a failed call, beside the error text, which reads "bob,
+// Stage::Forward: cause". With nested calls, the innermost failed call.
+struct CallError {
+  std::string worker;
+  std::string method;
+  bool retryable = false;  // the method did not run
+};
+
+// Returns nothing if `status` is not from a failed call.
+std::optional<CallError> CallErrorOf(const absl::Status& status);
+
+// Returns `status` with "worker, method: " in front and with a CallError,
+// unless it has one already.
+absl::Status CallFailed(const absl::Status& status, const CallError& error);
+
+// A line of a source file, captured where a default argument is evaluated:
+//   void Make(Place where = Place::Here());
+// (As std::source_location, which clang 14 does not have.) Value type.
+struct Place {
+  const char* file = "";  // the path as given to the compiler; never freed
+  int line = 0;           // 0: unknown
+
+  static constexpr Place Here(const char* file = __builtin_FILE(),
+                              int line = __builtin_LINE()) {
+    return {file, line};
+  }
+  std::string ToString() const;  // "trainer.cc:45"; empty if unknown
+};
 
 // Names the worker to call, by name, rank or WorkerInfo. If the WorkerInfo has
 // an incarnation, the call goes to that incarnation or fails.
@@ -88,4 +116,5 @@ inline constexpr bool kIsLeading =
     std::derived_from<std::remove_cvref_t<T>, CallScope> || HasCallScope<T>;
 
 }  // namespace internal
+
 }  // namespace baton::rpc

@@ -11,7 +11,6 @@
 #include "core/log.h"
 #include "core/precision.h"
 #include "core/status.h"
-#include "rpc/agent_checks.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous_lease.h"

@@ -47,6 +47,11 @@ std::string DebugInfo::ToString() const {
 
 namespace internal {
 
+void AgentCore::AddView(const std::string& name, std::function<View()> view) {
+  MutexLock lock(mutex_);
+  views_[name] = std::move(view);
+}
+
 DebugInfo AgentCore::GetDebugInfo() const {
   DebugInfo info;
   info.self = self();
@@ -89,7 +94,8 @@ DebugInfo AgentCore::GetDebugInfo() const {
     info.views.back().name = name;
   }
   MutexLock lock(mutex_);
-  for (const auto& [call, unclaimed] : outgoing_) {
+  for (const auto& [due, unclaimed] : outgoing_) {
+    const CallPtr& call = due.second;
     info.outgoing.push_back(
         {call->to.name, call->spec.name, age(call->started)});
   }

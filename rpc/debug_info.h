@@ -8,8 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "rpc/channel_info.h"
-#include "rpc/channels/tensor_channel_info.h"
+#include "rpc/channels/channel_info.h"
 #include "rpc/codec.h"
 #include "rpc/view.h"
 #include "rpc/worker.h"

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "rpc/agent_core.h"
-#include "rpc/object_hold.h"
+#include "rpc/object_lock.h"
 
 // How calls wait for objects that other calls hold.
 namespace baton::rpc {
@@ -132,7 +132,8 @@ std::string AgentCore::HoldersOf(const ObjectLock& lock,
 std::vector<std::string> AgentCore::CallsWithin(HoldId hold) const {
   std::vector<std::string> calls;
   MutexLock lock(mutex_);
-  for (const auto& [call, unclaimed] : outgoing_) {
+  for (const auto& [due, unclaimed] : outgoing_) {
+    const CallPtr& call = due.second;
     if (!call->within.empty() && call->within.back() == hold) {
       calls.push_back(
           absl::StrCat(call->spec.name, " at worker ", call->to.name));

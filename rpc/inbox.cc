@@ -7,6 +7,45 @@
 #include <utility>
 
 namespace baton::rpc::internal {
+
+template <typename Use>
+bool StoppablePool::With(Use use) const {
+  ++users_;  // first: either Stop waits for this, or this sees stopped_
+  const bool runs = !stopped_;
+  if (runs) use(*pool_);
+  if (--users_ == 0 && stopped_) users_.notify_all();
+  return runs;
+}
+
+void StoppablePool::Post(Task task) {
+  if (!With([&task](ThreadPool& pool) { pool.Post(std::move(task)); })) task();
+}
+
+void StoppablePool::PostOrRunInline(Task task) {
+  const auto post = [&task](ThreadPool& pool) {
+    pool.PostOrRunInline(std::move(task));
+  };
+  if (!With(post)) task();
+}
+
+void StoppablePool::Stop() {
+  if (stopped_.exchange(true)) return;
+  for (int users = users_; users > 0; users = users_) users_.wait(users);
+  pool_ = nullptr;  // joins; its tasks may post
+}
+
+int StoppablePool::threads() const {
+  int threads = 0;
+  With([&threads](const ThreadPool& pool) { threads = pool.threads(); });
+  return threads;
+}
+
+int StoppablePool::idle_threads() const {
+  int idle = 0;
+  With([&idle](const ThreadPool& pool) { idle = pool.idle_threads(); });
+  return idle;
+}
+
 namespace {
 // The most tasks of others that a thread runs after its own task in Run.
 constexpr int kForOthers = 16;
@@ -16,38 +55,31 @@ void Inbox::Post(Task task) {
   {
     MutexLock lock(mutex_);
     queue_.push_back(std::move(task));
-    if (std::exchange(running_, true)) return;
   }
+  // Last, so that a thread that sees the task counted also finds it.
+  if (open_++ > 0) return;
   thread_.Post([this] { Drain(std::numeric_limits<int>::max()); });
 }
 
 void Inbox::Run(Task task) {
-  {
-    MutexLock lock(mutex_);
-    if (std::exchange(running_, true)) {
-      queue_.push_back(std::move(task));
-      return;
-    }
-  }
+  size_t none = 0;
+  if (!open_.compare_exchange_strong(none, 1)) return Post(std::move(task));
   task();
   task = nullptr;
-  Drain(kForOthers);
+  if (--open_ > 0) Drain(kForOthers);
 }
 
 void Inbox::Drain(int limit) {
-  for (int done = 0;; ++done) {
+  for (int done = 0; done < limit; ++done) {
     Task next;
     {
       MutexLock lock(mutex_);
-      if (queue_.empty()) {
-        running_ = false;
-        return;
-      }
-      if (done == limit) break;
       next = std::move(queue_.front());
       queue_.pop_front();
     }
     next();
+    next = nullptr;
+    if (--open_ == 0) return;
   }
   thread_.Post([this] { Drain(std::numeric_limits<int>::max()); });
 }

@@ -65,11 +65,12 @@ void AgentCore::Serve(const IncomingPtr& call) {
   call->context->agent = agent_;
   call->context->holds = call->within;
   if (call->frame.timeout_us >= 0) {
-    call->context->deadline =
+    call->deadline =
         call->started + std::min<std::chrono::microseconds>(
                             std::chrono::microseconds(call->frame.timeout_us),
                             baton::internal::kLongestWait);
   }
+  call->context->deadline = call->deadline;
   if (absl::Status status = Prepare(call); !status.ok()) {
     call->refused = true;
     Answer(call, std::move(status));
@@ -108,7 +109,8 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
           " calls waiting, of all that may (--max_calls); try again later"));
     }
     incoming_[{call->from.name, frame.call}] = call;
-    AwaitDeadlineLocked(call->context->deadline);
+    served_.insert(DueOf(call));
+    AwaitDeadlineLocked(call->deadline);
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(

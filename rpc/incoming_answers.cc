@@ -176,6 +176,7 @@ void AgentCore::EndIncoming(const IncomingPtr& call) {
   if (found != incoming_.end() && found->second == call) {
     incoming_.erase(found);
   }
+  served_.erase(DueOf(call));
   changed_.NotifyAll();
 }
 

@@ -123,10 +123,6 @@ using Reply = std::function<void(absl::StatusOr<AnyValue>)>;
 using Handler = void (*)(CallContext& call, Decoder& arguments, void* object,
                          Reply reply);
 
-template <typename First, typename... Rest>
-inline constexpr bool kFirstIsContext =
-    std::is_same_v<std::remove_cvref_t<First>, CallContext>;
-
 template <typename... P>
 struct Parameters {
   using Tuple = std::tuple<std::decay_t<P>...>;

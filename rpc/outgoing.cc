@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 
 // The caller's half of a call: how it begins, fails and ends.
 namespace baton::rpc::internal {
@@ -55,7 +55,7 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
                      " calls under way; wait for some or raise "
                      "max_outgoing_calls (--max_calls)"));
   }
-  outgoing_.emplace(call, Unclaimed());
+  outgoing_.emplace(DueOf(call), Unclaimed());
   AwaitDeadlineLocked(call->deadline);
   return absl::OkStatus();
 }
@@ -78,7 +78,7 @@ void AgentCore::Watch(const CallPtr& call) {
   if (watches.cancel == 0 && watches.parent == 0) return;
   {
     MutexLock lock(mutex_);
-    const auto found = outgoing_.find(call);
+    const auto found = outgoing_.find(DueOf(call));
     if (found != outgoing_.end()) found->second.watches = watches;
     if (!call->done) return;
     if (found != outgoing_.end()) found->second.watches = {};
@@ -106,7 +106,7 @@ bool AgentCore::Claim(const CallPtr& call) {
 
 bool AgentCore::ClaimLocked(const CallPtr& call, Unclaimed& unclaimed) {
   if (call->done.exchange(true)) return false;
-  const auto found = outgoing_.find(call);
+  const auto found = outgoing_.find(DueOf(call));
   if (found != outgoing_.end())
     unclaimed = std::exchange(found->second, Unclaimed());
   if (call->number != 0) sent_.erase({call->to.name, call->number});
@@ -136,7 +136,7 @@ void AgentCore::ConcludeFailed(const CallPtr& call, const absl::Status& why,
   call->on_reply(CallFailed(why, {call->to.name, call->spec.name, retryable}),
                  nullptr);
   MutexLock lock(mutex_);
-  outgoing_.erase(call);
+  outgoing_.erase(DueOf(call));
   changed_.NotifyAll();
 }
 
@@ -207,7 +207,7 @@ void AgentCore::FailAllCalls(const absl::Status& why) {
   std::vector<CallPtr> calls;
   {
     MutexLock lock(mutex_);
-    for (const auto& [call, unclaimed] : outgoing_) calls.push_back(call);
+    for (const auto& [due, unclaimed] : outgoing_) calls.push_back(due.second);
   }
   for (const CallPtr& call : calls) Fail(call, why, false);
 }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 #include "rpc/transports/packed.h"
 
 // The caller's half of a call: how the request is sent and the response
@@ -80,7 +80,8 @@ void AgentCore::Send(const CallPtr& call,
   }
   std::vector<HandlePtr> needed = (*outbound)->handles;
   if (call->spec.object != nullptr) needed.push_back(call->spec.object);
-  if (!AllSettled(needed)) (*outbound)->snapshots.Take((*outbound)->tensors);
+  if (!AllSettled(needed))
+    (*outbound)->snapshots.emplace().Take((*outbound)->tensors);
   const Handle::Then then = SendingOf((*outbound)->tensors);
   WhenAllConfirmed(
       needed,
@@ -88,7 +89,9 @@ void AgentCore::Send(const CallPtr& call,
        outbound = *outbound](const absl::Status& status) {
         auto self = core.lock();
         if (self == nullptr) return;
-        const auto pins = outbound->snapshots.Restore(outbound->tensors);
+        Snapshots::Pins pins;
+        if (auto& taken = outbound->snapshots)
+          pins = taken->Restore(outbound->tensors);
         if (!status.ok()) {
           self->FailLater(call, status, true);
         } else if (call->to.name == self->self().name) {
@@ -102,14 +105,16 @@ void AgentCore::Send(const CallPtr& call,
 
 // Under one lock: who gives the worker up either finds the call among those
 // sent, or has done so before this function asks for the epoch.
-bool AgentCore::Register(const CallPtr& call, const RequestFrame& frame,
+bool AgentCore::Register(const CallPtr& call, RequestFrame& frame,
+                         std::optional<uint64_t> since,
                          const std::vector<ForkId>& forks) {
   {
     MutexLock lock(mutex_);
     if (call->done) return false;
-    if (peers_.IsOfEpoch(call->to, frame.epoch)) {
-      call->number = frame.call;
-      outgoing_[call].forks = forks;
+    if (const auto next = peers_.NextCall(call->to, since)) {
+      frame.epoch = next->epoch;
+      frame.call = call->number = next->number;
+      outgoing_[DueOf(call)].forks = forks;
       sent_[{call->to.name, frame.call}] = call;
       return true;
     }
@@ -124,11 +129,11 @@ bool AgentCore::Register(const CallPtr& call, const RequestFrame& frame,
 
 void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   RequestFrame& frame = outbound.frame;
-  // Read the epoch before the export: if the epoch ends meanwhile, the receiver
-  // refuses the message with its grants.
-  const Peers::NewCall next = peers_.NextCall(call->to.name);
-  frame.epoch = next.epoch;
-  frame.call = next.number;
+  // Read the epoch before the export: if it ends meanwhile, the grants have
+  // ended with it, and the call must not be sent.
+  std::optional<uint64_t> since;
+  if (!outbound.handles.empty() || call->spec.result != nullptr)
+    since = peers_.Epoch(call->to.name);
   auto transfers =
       ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
   if (!transfers.ok()) {
@@ -139,7 +144,7 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   frame.timeout_us = MicrosUntil(call->deadline);
   std::vector<ForkId> forks;
   for (const auto& transfer : frame.transfers) forks.push_back(transfer.fork);
-  if (!Register(call, frame, forks)) {
+  if (!Register(call, frame, since, forks)) {
     ownership_->Retract(forks);
     return;
   }
@@ -186,10 +191,9 @@ void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
   for (Tensor& tensor : outbound.tensors) {
     incoming->tensors.push_back(PackedCopy(std::move(tensor)));
   }
-  const Peers::NewCall next = peers_.NextCall(self().name);
   {
     MutexLock lock(mutex_);
-    incoming->frame.call = call->number = next.number;
+    incoming->frame.call = call->number = peers_.NextCall(self())->number;
     if (!call->done) sent_[{self().name, call->number}] = call;
   }
   if (call->done) return;
@@ -245,7 +249,7 @@ void AgentCore::Complete(const CallPtr& call, ResponseFrame frame,
                                  handles = std::move(handles)]() mutable {
     Deliver(call, frame, std::move(tensors), std::move(handles));
     MutexLock lock(mutex_);
-    outgoing_.erase(call);
+    outgoing_.erase(DueOf(call));
     changed_.NotifyAll();
   });
 }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/incarnation.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
 namespace {

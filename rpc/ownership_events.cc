@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/incarnation.h"
 #include "rpc/ownership.h"
+#include "rpc/worker.h"
 
 // How the tables react to other workers' messages, destroyed handles and lost
 // workers.

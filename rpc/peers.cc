@@ -4,11 +4,48 @@
 #include "rpc/peers.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <utility>
 
-#include "rpc/incarnation.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
+namespace {
+
+constexpr size_t kRememberGaps = 65'536;
+
+}  // namespace
+
+bool SeenNumbers::FirstTime(uint64_t number) {
+  if (number == 0 || number == std::numeric_limits<uint64_t>::max()) {
+    return false;
+  }
+  if (number >= next_) {
+    if (number > next_) missing_.emplace_hint(missing_.end(), next_, number);
+    next_ = number + 1;
+    ForgetOldestGaps();
+    return true;
+  }
+  auto gap = missing_.upper_bound(number);
+  if (gap == missing_.begin()) return false;
+  --gap;
+  const auto [first, end] = *gap;
+  if (number >= end) return false;
+  if (number == first) {
+    missing_.erase(gap);
+  } else {
+    gap->second = number;
+  }
+  if (number + 1 < end) missing_.emplace(number + 1, end);
+  ForgetOldestGaps();
+  return true;
+}
+
+void SeenNumbers::ForgetOldestGaps() {
+  while (missing_.size() > kRememberGaps) missing_.erase(missing_.begin());
+}
+
 namespace {
 
 // Returns null if there is none.
@@ -196,19 +233,15 @@ bool Peers::FirstTime(const std::string& name, uint64_t call) {
   return peer != nullptr && peer->seen.FirstTime(call);
 }
 
-Peers::NewCall Peers::NextCall(const std::string& name) {
+std::optional<Peers::NewCall> Peers::NextCall(const WorkerInfo& to,
+                                              std::optional<uint64_t> since) {
   MutexLock lock(mutex_);
-  if (name == self_.name) return {0, next_self_call_++};
-  Peer* peer = ValueOf(peers_, name);
-  if (peer == nullptr) return {};
-  return {peer->control.epoch(), peer->next_call++};
-}
-
-bool Peers::IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, to.name);
-  return peer != nullptr && SameWorker(peer->info, to) &&
-         peer->control.epoch() == epoch;
+  if (to.name == self_.name) return NewCall{0, next_self_call_++};
+  Peer* peer = FindLocked(to);
+  if (peer == nullptr) return std::nullopt;
+  const uint64_t epoch = peer->control.epoch();
+  if (since.value_or(epoch) != epoch) return std::nullopt;
+  return NewCall{epoch, peer->next_call++};
 }
 
 Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -18,9 +19,24 @@
 #include "rpc/call_options.h"
 #include "rpc/control_channel.h"
 #include "rpc/debug_info.h"
-#include "rpc/seen_numbers.h"
 
 namespace baton::rpc::internal {
+
+// Records which of a peer's request numbers have been seen, so that each
+// request is served at most once. Remembers a bounded number of gaps; the
+// numbers of older gaps count as seen. 0 and the largest number always count as
+// seen. Thread-compatible.
+class SeenNumbers {
+ public:
+  bool FirstTime(uint64_t number);
+
+ private:
+  void ForgetOldestGaps();
+
+  uint64_t next_ = 1;  // no number from here on was seen
+  // Nor were these, from key to value - 1.
+  std::map<uint64_t, uint64_t> missing_;
+};
 
 // The other workers that an agent knows, with their state and the control
 // channel to each. A worker that was added is listed until it is struck off or
@@ -86,16 +102,15 @@ class Peers {
   std::optional<WorkerInfo> ThereSince(const std::string& name,
                                        uint64_t news) const;
   bool FirstTime(const std::string& name, uint64_t call);
-  // The number and the epoch of the next call of `name`; 0 for an unknown
-  // worker, as is the epoch of calls to this one.
+  // The number and the epoch of the next call to `to`, which may be this
+  // worker, with epoch 0. Nothing if that incarnation was replaced or removed,
+  // or was given up since Epoch returned `since`.
   struct NewCall {
     uint64_t epoch = 0;
     uint64_t number = 0;
   };
-  NewCall NextCall(const std::string& name);
-  // False once the worker, or that incarnation of it, was given up or removed
-  // since NextCall returned `epoch`.
-  bool IsOfEpoch(const WorkerInfo& to, uint64_t epoch) const;
+  std::optional<NewCall> NextCall(const WorkerInfo& to,
+                                  std::optional<uint64_t> since = {});
 
   // Marks the worker as lost. Returns a number for GiveUp, or 0 if that
   // incarnation is unknown or already gone. `leaving` is set to whether it had

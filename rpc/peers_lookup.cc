@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "rpc/incarnation.h"
 #include "rpc/peers.h"
+#include "rpc/worker.h"
 
 // How the worker that a caller names is found.
 namespace baton::rpc::internal {

@@ -11,14 +11,14 @@
 #include "absl/functional/function_ref.h"
 #include "core/status.h"
 #include "rpc/call_proof.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_handlers.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/grpc_settings.h"
 
 namespace baton::rpc {
 namespace {

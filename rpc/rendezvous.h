@@ -48,7 +48,7 @@ struct JoinOptions {
   std::chrono::milliseconds timeout{60'000};
   // A member that does not renew its lease for this long is struck off, and
   // another worker may take its rank and name. At least kLeastLease
-  // (rpc/lease.h), or 0: the worker stays until it leaves.
+  // (rpc/worker.h), or 0: the worker stays until it leaves.
   std::chrono::milliseconds lease{0};
   // The worker will keep its lease with a RendezvousLease, through which it
   // hears of other workers. Workers that join later wait until it has heard of

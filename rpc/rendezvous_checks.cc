@@ -1,15 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/rendezvous_checks.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "rpc/lease.h"
+#include "rpc/rendezvous_groups.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
 namespace {

@@ -15,8 +15,8 @@
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_wire.h"
 #include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/grpc_settings.h"
 #include "rpc/wait_notice.h"
 
 namespace baton::rpc {

@@ -4,6 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,13 +17,39 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "core/newest_map.h"
-#include "rpc/membership_log.h"
 #include "rpc/rendezvous.h"
 
 namespace baton::rpc {
+
+// The latest changes of a cluster's membership, so that a member with an
+// earlier version can be sent the changes instead of the whole list.
+// Thread-compatible.
+class MembershipLog {
+ public:
+  enum class Change { kJoined, kLeft, kLost };
+
+  // Adds a change. Versions must grow. Only the latest `most` changes are kept.
+  // `why` is the reason of a departure.
+  void Add(uint64_t version, Change change, const WorkerInfo& worker,
+           size_t most, const std::string& why = "");
+  // Returns the last change of each incarnation since `known`, or nothing if
+  // `known` is too old or from another log.
+  std::optional<MembershipChange> Since(uint64_t known) const;
+
+ private:
+  struct Entry {
+    uint64_t version;
+    Change change;
+    WorkerInfo worker;
+    std::string why;
+  };
+  uint64_t oldest_ = 0;  // changes since this version are complete
+  std::deque<Entry> entries_;
+};
 
 // The clusters of a rendezvous: who waits to join, who has joined and until
 // when their leases run. Independent of gRPC.
@@ -245,3 +274,22 @@ class RendezvousGroups {
 };
 
 }  // namespace baton::rpc
+
+namespace baton::rpc::internal {
+
+// The errors with which a rendezvous refuses workers.
+
+// Returns InvalidArgument for options that are invalid by themselves.
+absl::Status CheckJoin(const JoinOptions& options);
+// Returns ResourceExhausted where a rendezvous that admits `max_members` (0:
+// any number) waits in vain for so many workers.
+absl::Status CheckWorldSize(const JoinOptions& options, int max_members);
+absl::Status NoRoom(const JoinOptions& options, int max_members);
+absl::Status TwoOfOneName(const std::string& name);
+absl::Status TooLateOrTwice(const JoinOptions& options, size_t members);
+// The error text for a worker that timed out when `workers`, including itself,
+// had come.
+std::string WhoIsMissing(const JoinOptions& options,
+                         const std::vector<JoinOptions>& workers);
+
+}  // namespace baton::rpc::internal

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/rendezvous_checks.h"
 #include "rpc/rendezvous_groups.h"
 
 // The members of clusters that have met: their leases, what they are told, and

@@ -12,9 +12,9 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "rpc/call.h"
+#include "rpc/call_options.h"
 #include "rpc/ids.h"
-#include "rpc/object_hold.h"
-#include "rpc/place.h"
+#include "rpc/object_lock.h"
 
 namespace baton::rpc {
 

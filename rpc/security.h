@@ -75,4 +75,12 @@ absl::Status CheckExposure(const Security& security, const std::string& what,
                            const std::string& address,
                            Names names = Names::kResolve);
 
+// Returns OK if the texts of `security`, read from `files`, are valid for a
+// worker whose certificate must hold `name`. Else returns FailedPrecondition
+// with one line that names the file and the remedy, neither of which gRPC would
+// report.
+absl::Status CheckCertificate(const SecurityFiles& files,
+                              const Security& security,
+                              const std::string& name);
+
 }  // namespace baton::rpc

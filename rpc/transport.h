@@ -4,7 +4,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +12,7 @@
 #include "absl/status/status.h"
 #include "core/executor.h"
 #include "core/tensor.h"
-#include "rpc/channel_info.h"
-#include "rpc/channels/tensor_channel_info.h"
+#include "rpc/channels/channel_info.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "rpc/compute.h"
+#include "rpc/worker.h"
 
 // How programs are told what to compute on: --device, --dtype, --deterministic.
 namespace baton::tools {

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "rpc/compute.h"
+#include "rpc/worker.h"
 
 // The command-line flags of every program that computes:
 //   --device --dtype --deterministic

@@ -18,7 +18,7 @@
 #include "optim/any.h"
 #include "optim/grad_scaler.h"
 #include "rpc/call_context.h"
-#include "rpc/compute.h"
+#include "rpc/worker.h"
 
 namespace baton::examples {
 

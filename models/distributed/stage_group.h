@@ -23,7 +23,7 @@
 #include "models/distributed/step_plan.h"
 #include "models/distributed/step_progress.h"
 #include "rpc/agent.h"
-#include "rpc/object_hold.h"
+#include "rpc/object_lock.h"
 
 namespace baton::dist {
 

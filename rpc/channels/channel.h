@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "core/future.h"
 #include "core/tensor.h"
+#include "rpc/channels/channel_info.h"
 #include "rpc/channels/message_ring.h"
-#include "rpc/channels/tensor_channel_info.h"
 
 // Channels carry tensors from one process to another faster than the streams of
 // a connection can: through shared memory, or by opening another process's GPU
@@ -163,5 +163,12 @@ class ChannelKind {
   // reported when this returns, and nothing is reported later.
   virtual void Stop() {}
 };
+
+// Returns the tensor of spec's dtype, shape and format whose elements lie from
+// the beginning of `storage` without gaps. Throws if it does not fit.
+Tensor DenseView(std::shared_ptr<Storage> storage, const TensorSpec& spec);
+
+// Returns the spec of `tensor` once its elements are laid out without gaps.
+TensorSpec SpecOf(const Tensor& tensor);
 
 }  // namespace baton::rpc

@@ -3,13 +3,12 @@
 
 #include <array>
 #include <atomic>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/cuda/ipc.h"
 #include "core/cuda/memory.h"
 #include "core/status.h"
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 #include "rpc/channels/ipc_gpu.h"
 
 namespace baton::rpc {

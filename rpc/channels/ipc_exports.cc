@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/dense_view.h"
 #include "rpc/channels/proof.h"
 #include "rpc/wire.pb.h"
 

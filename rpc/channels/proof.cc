@@ -3,6 +3,8 @@
 
 #include "rpc/channels/proof.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <random>
 
 namespace baton::rpc {
@@ -27,6 +29,39 @@ uint64_t SumOf(const Tensor& tensor) {
   for (size_t i = 0; i < tensor.nbytes(); ++i)
     sum = (sum ^ bytes[i]) * 0x100000001b3ULL;
   return sum;
+}
+
+namespace {
+
+constexpr size_t kProbeWords = 512;  // 4 KB
+
+uint64_t Mixed(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  return x;
+}
+
+}  // namespace
+
+void WritePattern(const Segment& segment, uint64_t seed) {
+  auto* words = reinterpret_cast<uint64_t*>(segment.data());
+  for (size_t i = 0; i < kProbeWords; ++i) words[i] = Mixed(seed + i);
+}
+
+bool HasPattern(const Segment& segment, uint64_t seed, bool reversed) {
+  const auto* words = reinterpret_cast<const uint64_t*>(segment.data());
+  for (size_t i = 0; i < kProbeWords; ++i) {
+    const uint64_t word = reversed ? ~words[kProbeWords - 1 - i] : words[i];
+    if (word != Mixed(seed + i)) return false;
+  }
+  return true;
+}
+
+void TurnPattern(const Segment& segment) {
+  auto* words = reinterpret_cast<uint64_t*>(segment.data());
+  std::reverse(words, words + kProbeWords);
+  for (size_t i = 0; i < kProbeWords; ++i) words[i] = ~words[i];
 }
 
 }  // namespace baton::rpc

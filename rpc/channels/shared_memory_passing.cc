@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/channels/segment_pattern.h"
-#include "rpc/channels/shared_memory_end.h"
+#include "rpc/channels/proof.h"
+#include "rpc/channels/shared_memory.h"
 #include "rpc/wire.pb.h"
 
 // Passing segments, the heartbeat and the ring to the peer, and mapping the

@@ -10,7 +10,6 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/machine.h"
-#include "rpc/channels/tcp_end.h"
 #include "rpc/security.h"
 #include "rpc/wire.pb.h"
 

@@ -1,14 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/tcp_end.h"
-
 #include <sys/socket.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/channels/tcp.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

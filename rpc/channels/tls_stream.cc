@@ -13,7 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/mutex.h"
-#include "rpc/channels/tcp_stream.h"
+#include "rpc/channels/tcp_socket.h"
 
 namespace baton::rpc {
 namespace {

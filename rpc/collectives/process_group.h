@@ -35,7 +35,7 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{60'000};
   // Members on one machine exchange elements through shared memory.
   bool shared_memory = true;
-  // If every member has declared a GPU of its own (rpc/compute.h), tensors on
+  // If every member has declared a GPU of its own (rpc/worker.h), tensors on
   // these GPUs use NCCL. Must be the same at all members.
   bool gpus = true;
 };

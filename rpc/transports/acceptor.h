@@ -14,9 +14,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/channels/segment.h"
 #include "rpc/channels/socket_poller.h"
-#include "rpc/channels/unauthenticated_peers.h"
 #include "rpc/security.h"
 
 namespace baton::rpc {

@@ -4,18 +4,58 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
-#include <optional>
 #include <variant>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "core/executor.h"
+#include "core/future.h"
 #include "core/mutex.h"
 #include "rpc/transport.h"
-#include "rpc/transports/handler_gate.h"
 
 namespace baton::rpc {
+
+// Lets calls to a MessageHandler through until Close, which waits for the calls
+// under way. Close must not be called from within a call. Thread-safe.
+class HandlerGate {
+ public:
+  void Open(MessageHandler* handler) { handler_ = handler; }
+
+  // Runs `call(MessageHandler&)` unless the gate is closed.
+  template <typename Call>
+  void Pass(Call&& call) {
+    ++inside_;  // first: either Close sees this call, or this call sees Close
+    if (MessageHandler* const handler = handler_) call(*handler);
+    if (--inside_ > 0 || handler_ != nullptr) return;
+    MutexLock lock(mutex_);
+    free_.NotifyAll();
+  }
+
+  void Close() {
+    handler_ = nullptr;
+    MutexLock lock(mutex_);
+    while (inside_ > 0) free_.Wait(mutex_);
+  }
+
+ private:
+  std::atomic<MessageHandler*> handler_{nullptr};
+  std::atomic<int> inside_{0};
+  Mutex mutex_;
+  CondVar free_;  // there is no handler, and nothing inside
+};
+
+// Waits until all that was posted to this pool of one thread has run, because
+// senders may be destroyed before the transport. Must not run on that thread.
+inline void AwaitPosted(ThreadPool& reports) {
+  const Promise<void> done;
+  reports.Post([done] { done.Set(absl::OkStatus()); });
+  done.future().Await(kNoLimit).IgnoreError();
+}
 
 // The bytes that a message counts for besides its own, so that a flood of empty
 // messages reaches the limits as well.
@@ -57,10 +97,11 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
   void Release(size_t bytes);
-  // Takes what comes next. Returns nothing if that is none, which also ends the
-  // right to run, or if `claims` and another thread has that right.
-  std::optional<Delivery> Take(bool claims);
-  void Run(std::optional<Delivery> next);
+  // Returns true if something waits and no other thread delivers it: the caller
+  // must then call Run.
+  bool Claim();
+  void Run();
+  Delivery Take();
   void Pass(Delivery delivery);
 
   const std::shared_ptr<HandlerGate> gate_;
@@ -69,9 +110,70 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
   const std::function<void()> drained_;
   mutable Mutex mutex_;
   std::deque<Delivery> queue_ ABSL_GUARDED_BY(mutex_);
-  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool running_ ABSL_GUARDED_BY(mutex_) = false;
-  std::atomic<bool> full_ = false;  // written under mutex_
+  std::atomic<size_t> waiting_{0};  // the queue's size; grows under mutex_
+  std::atomic<bool> running_{false};
+  std::atomic<size_t> bytes_{0};   // grows under mutex_
+  std::atomic<bool> full_{false};  // written under mutex_
+};
+
+// A message with tensors that nobody may use yet (Imported::given).
+struct PendingMessage {
+  Message message;
+  std::vector<Future<void>> awaited;
+  size_t bytes = 0;       // of the whole message
+  size_t bytes_here = 0;  // of what came by the stream
+  bool small = false;     // came by the control stream, whose reading goes on
+};
+
+// Holds messages of one peer that may not be delivered yet; others overtake
+// them. Thread-safe.
+class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
+ public:
+  // While the large messages held here have more than `limit` bytes, no more
+  // large ones should be read; `drained` is called once they have fewer. An
+  // honest peer may exceed the limit by one message of `message_limit` bytes.
+  // `failed` is called if a promised tensor will not come, unless the messages
+  // were dropped meanwhile. Both are called without a lock.
+  PendingMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
+                  size_t message_limit, std::function<void()> drained,
+                  std::function<void(absl::Status)> failed);
+
+  // Delivers the message once all that it awaits is OK, and drops it if
+  // something fails. Returns ResourceExhausted if more is held than an honest
+  // peer sends.
+  absl::Status Hold(const WorkerInfo& from, PendingMessage late);
+  // Called when the connection has ended: no held message is delivered after
+  // this.
+  void Drop();
+  // Returns false if nothing is held. Otherwise `then` runs without a lock once
+  // nothing is held any more, after the messages are delivered. Drop discards
+  // it.
+  bool WhenNone(Task then);
+  bool has_room() const;
+
+ private:
+  struct Held {
+    WorkerInfo from;
+    PendingMessage late;
+    size_t missing = 0;
+  };
+  using HeldById = std::map<uint64_t, Held>;
+  uint64_t drops() const;
+  void Came(uint64_t id, const absl::Status& status);
+
+  const std::shared_ptr<Deliveries> deliveries_;
+  const size_t limit_, most_;
+  const std::function<void()> drained_;
+  const std::function<void(absl::Status)> failed_;
+  mutable Mutex mutex_;
+  uint64_t drops_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of Drop
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
+  HeldById held_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // received so far
+  // Of large messages only: a small one may bring what a large one waits for,
+  // so small ones are always read.
+  size_t large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Task> when_none_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace baton::rpc

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "rpc/lease.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
 namespace {

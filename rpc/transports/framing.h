@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 // The frames of rpc/wire.proto.

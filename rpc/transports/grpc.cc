@@ -20,20 +20,19 @@
 #include "core/mutex.h"
 #include "core/newest_map.h"
 #include "core/status.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/introspection.h"
-#include "rpc/lease.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/grpc_settings.h"
 #include "rpc/transports/lingering_shutdown.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/link_service.h"
-#include "rpc/transports/malloc_settings.h"
 #include "rpc/transports/private_socket.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
 namespace {
@@ -83,11 +82,11 @@ class GrpcTransport final : public LingeringTransport {
 
   LinkHost host_;
   const std::shared_ptr<Acceptor> acceptor_;
-  const std::unique_ptr<LinkService> link_service_ = LinkService::Make(
+  LinkService link_service_{
       host_, acceptor_, [this] { return CountLinks(); },
       [this](const std::shared_ptr<GrpcStream>& stream, const Hello& hello) {
         return Admit(stream, hello);
-      });
+      }};
   PrivateSocket socket_;
   std::unique_ptr<grpc::Server> server_;
   std::string address_;
@@ -145,7 +144,7 @@ absl::Status GrpcTransport::Listen() {
     RETURN_IF_ERROR(
         acceptor_->Listen(builder, path, options.security).status());
   }
-  builder.RegisterCallbackGenericService(link_service_.get());
+  builder.RegisterCallbackGenericService(&link_service_);
   if (options.rendezvous != nullptr) {
     options.rendezvous->OnLetIn(
         [weak = std::weak_ptr(acceptor_)](const std::string& peer) {
@@ -202,7 +201,7 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     socket_.Announce({host_.options.cluster, self.name,
                       std::string(*absl::StrSplit(address_, ';').begin())});
   }
-  link_service_->Open();
+  link_service_.Open();
   SetServing(true);
   return absl::OkStatus();
 }
@@ -366,7 +365,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   }
   if (server_ != nullptr) SetServing(false);
   host_.stopping = true;
-  link_service_->Close();
+  link_service_.Close();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
     AwaitIdle(host_, AllLinks(), timeout);

@@ -43,7 +43,7 @@ struct GrpcOptions {
   std::chrono::milliseconds connect_timeout{10'000};
   std::optional<std::chrono::milliseconds> reconnect_timeout = {};
   // A connected peer that is silent for so long is lost. At least kLeastLease
-  // (rpc/lease.h), or 0: then only the end of the connection shows a loss. A
+  // (rpc/worker.h), or 0: then only the end of the connection shows a loss. A
   // thread of the transport sends often enough for the leases of both ends.
   std::chrono::milliseconds lease{2'000};
   // A stream is closed if it brings no hello within this time, and a connection

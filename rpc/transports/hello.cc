@@ -11,10 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "rpc/lease.h"
 #include "rpc/security.h"
 #include "rpc/transports/framing.h"
 #include "rpc/wire.pb.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/tensor_channels.h"

@@ -11,11 +11,10 @@
 #include "core/executor.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/transports/handler_gate.h"
+#include "rpc/transports/deliveries.h"
 #include "rpc/transports/packed.h"
 
 namespace baton::rpc {
-
 namespace {
 
 // Converts tensors to the form in which they arrive at a peer with this device.

@@ -20,12 +20,9 @@
 #include "rpc/transports/failure_detector.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/grpc_stream.h"
-#include "rpc/transports/handler_gate.h"
 #include "rpc/transports/hello.h"
 #include "rpc/transports/outgoing.h"
-#include "rpc/transports/pending_messages.h"
-#include "rpc/transports/ring_frames.h"
-#include "rpc/transports/ring_poller.h"
+#include "rpc/transports/rings.h"
 #include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {

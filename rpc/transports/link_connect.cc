@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/channels/machine.h"
-#include "rpc/lease.h"
 #include "rpc/security.h"
 #include "rpc/transports/address.h"
-#include "rpc/transports/channel_args.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/grpc_settings.h"
 #include "rpc/transports/link.h"
+#include "rpc/worker.h"
 
 // How a link comes up: which end dials, and which callers are admitted.
 namespace baton::rpc {

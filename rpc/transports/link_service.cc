@@ -11,7 +11,7 @@
 #include "core/log.h"
 #include "core/mutex.h"
 #include "core/status.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/channels/machine.h"
 #include "rpc/security.h"
 
@@ -23,10 +23,21 @@ namespace {
 // theirs that are just ending do not keep members out.
 constexpr size_t kMaxUnauthenticated = 2048;
 
-class Guest;
+absl::StatusOr<std::string> MetaIn(GrpcStream& stream, FrameKind kind,
+                                   const grpc::ByteBuffer& frames) {
+  Receiver::Batch batch;
+  RETURN_IF_ERROR(stream.receiver().ConsumeControls(frames, batch));
+  if (batch.controls.size() != 1 || batch.controls[0].kind != kind) {
+    return absl::InvalidArgumentError(kind == FrameKind::kHello ? "no hello"
+                                                                : "no proof");
+  }
+  return std::move(batch.controls[0].meta);
+}
+
+}  // namespace
 
 // Keeps the streams that wait for the worker to start. Thread-safe.
-class Lobby {
+class LinkService::Lobby {
  public:
   // Returns false once it is open: then nobody needs to wait.
   bool Wait(const std::shared_ptr<GrpcStream>& stream,
@@ -65,10 +76,10 @@ class Lobby {
 //
 // Any other frame is refused. A stream that stays in kHello or kChallenged for
 // hello_timeout is closed.
-class Guest final : public GrpcStreamObserver,
-                    public std::enable_shared_from_this<Guest> {
+class LinkService::Guest final : public GrpcStreamObserver,
+                                 public std::enable_shared_from_this<Guest> {
  public:
-  Guest(LinkHost& host, std::shared_ptr<Lobby> lobby, LinkService::Admit admit)
+  Guest(LinkHost& host, std::shared_ptr<Lobby> lobby, Admit admit)
       : host_(host), lobby_(std::move(lobby)), admit_(std::move(admit)) {}
 
   bool OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) override;
@@ -99,7 +110,7 @@ class Guest final : public GrpcStreamObserver,
 
   LinkHost& host_;
   const std::shared_ptr<Lobby> lobby_;
-  const LinkService::Admit admit_;
+  const Admit admit_;
   // Used by the thread that reads or, while nothing is read, calls Greet.
   Hello hello_;
   std::string hello_meta_;
@@ -112,18 +123,8 @@ class Guest final : public GrpcStreamObserver,
   std::optional<std::string> early_proof_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::StatusOr<std::string> MetaIn(GrpcStream& stream, FrameKind kind,
-                                   const grpc::ByteBuffer& frames) {
-  Receiver::Batch batch;
-  RETURN_IF_ERROR(stream.receiver().ConsumeControls(frames, batch));
-  if (batch.controls.size() != 1 || batch.controls[0].kind != kind) {
-    return absl::InvalidArgumentError(kind == FrameKind::kHello ? "no hello"
-                                                                : "no proof");
-  }
-  return std::move(batch.controls[0].meta);
-}
-
-bool Guest::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
+bool LinkService::Guest::OnFrames(GrpcStream& stream,
+                                  const grpc::ByteBuffer& frames) {
   const bool proves = stage() == Stage::kChallenged;
   const auto meta =
       MetaIn(stream, proves ? FrameKind::kProof : FrameKind::kHello, frames);
@@ -152,7 +153,7 @@ bool Guest::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
   return !lobby_->Wait(stream.shared(), shared_from_this()) && Greet(stream);
 }
 
-bool Guest::Greet(GrpcStream& stream) {
+bool LinkService::Guest::Greet(GrpcStream& stream) {
   const std::string& token = host_.options.security.token;
   if (token.empty()) {
     if (hello_.nonce.empty()) return AdmitCaller(stream);
@@ -177,7 +178,7 @@ bool Guest::Greet(GrpcStream& stream) {
   return true;
 }
 
-void Guest::OnWritten(GrpcStream& stream) {
+void LinkService::Guest::OnWritten(GrpcStream& stream) {
   std::optional<std::string> proof;
   {
     MutexLock lock(mutex_);
@@ -187,7 +188,8 @@ void Guest::OnWritten(GrpcStream& stream) {
   if (proof.has_value() && HearProof(stream, *proof)) stream.ResumeReading();
 }
 
-bool Guest::HearProof(GrpcStream& stream, const std::string& meta) {
+bool LinkService::Guest::HearProof(GrpcStream& stream,
+                                   const std::string& meta) {
   const auto proof = ParseProof(meta);
   if (!proof.ok() || !SameToken(*proof, ProofOf(HelloRole::kDialer,
                                                 host_.options.security.token,
@@ -198,7 +200,7 @@ bool Guest::HearProof(GrpcStream& stream, const std::string& meta) {
   return AdmitCaller(stream);
 }
 
-bool Guest::AdmitCaller(GrpcStream& stream) {
+bool LinkService::Guest::AdmitCaller(GrpcStream& stream) {
   Enter(Stage::kAdmitted);
   if (const absl::Status known = stream.CheckCaller(hello_.self.name);
       !known.ok()) {
@@ -208,8 +210,8 @@ bool Guest::AdmitCaller(GrpcStream& stream) {
   return true;
 }
 
-bool Guest::Refuse(GrpcStream& stream, Verdict verdict,
-                   const std::string& why) {
+bool LinkService::Guest::Refuse(GrpcStream& stream, Verdict verdict,
+                                const std::string& why) {
   const std::string text = verdict == Verdict::kUnproven
                                ? std::string(TokensDiffer(why).message())
                                : why;
@@ -220,7 +222,8 @@ bool Guest::Refuse(GrpcStream& stream, Verdict verdict,
   return false;
 }
 
-void Guest::CutOffIfSilent(const std::weak_ptr<GrpcStream>& stream) {
+void LinkService::Guest::CutOffIfSilent(
+    const std::weak_ptr<GrpcStream>& stream) {
   host_.timer->After(host_.options.hello_timeout, [weak = weak_from_this(),
                                                    stream, stage = stage()] {
     const auto self = weak.lock();
@@ -230,38 +233,25 @@ void Guest::CutOffIfSilent(const std::weak_ptr<GrpcStream>& stream) {
   });
 }
 
-class DoormanImpl final : public LinkService {
- public:
-  DoormanImpl(LinkHost& host, std::shared_ptr<Acceptor> acceptor,
-              std::function<size_t()> links, Admit admit)
-      : host_(host),
-        acceptor_(std::move(acceptor)),
-        links_(std::move(links)),
-        admit_(std::move(admit)) {}
+LinkService::LinkService(LinkHost& host, std::shared_ptr<Acceptor> acceptor,
+                         std::function<size_t()> links, Admit admit)
+    : host_(host),
+      acceptor_(std::move(acceptor)),
+      links_(std::move(links)),
+      admit_(std::move(admit)),
+      lobby_(std::make_shared<Lobby>()) {}
 
-  grpc::ServerGenericBidiReactor* CreateReactor(
-      grpc::GenericCallbackServerContext* context) override;
-
-  void Open() override {
-    for (const auto& [stream, guest] : lobby_->Open()) {
-      if (guest->Greet(*stream)) stream->ResumeReading();
-    }
+void LinkService::Open() {
+  for (const auto& [stream, guest] : lobby_->Open()) {
+    if (guest->Greet(*stream)) stream->ResumeReading();
   }
-  void Close() override {
-    for (const auto& [stream, guest] : lobby_->Open()) stream->Close();
-  }
+}
 
- private:
-  grpc::Status CheckRoom(const std::string& peer);
+void LinkService::Close() {
+  for (const auto& [stream, guest] : lobby_->Open()) stream->Close();
+}
 
-  LinkHost& host_;
-  const std::shared_ptr<Acceptor> acceptor_;
-  const std::function<size_t()> links_;
-  const Admit admit_;
-  const std::shared_ptr<Lobby> lobby_ = std::make_shared<Lobby>();
-};
-
-grpc::Status DoormanImpl::CheckRoom(const std::string& peer) {
+grpc::Status LinkService::CheckRoom(const std::string& peer) {
   absl::Status enough = CheckDescriptors(2);
   if (enough.ok() &&
       (!acceptor_->MayOpen(peer) || static_cast<size_t>(host_.streams.count()) >
@@ -272,7 +262,7 @@ grpc::Status DoormanImpl::CheckRoom(const std::string& peer) {
   return {grpc::StatusCode::RESOURCE_EXHAUSTED, std::string(enough.message())};
 }
 
-grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
+grpc::ServerGenericBidiReactor* LinkService::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   class Refusal final : public grpc::ServerGenericBidiReactor {
    public:
@@ -298,15 +288,6 @@ grpc::ServerGenericBidiReactor* DoormanImpl::CreateReactor(
       context, guest, host_.options.max_message_bytes, host_.streams);
   guest->CutOffIfSilent(accepted.stream);
   return accepted.reactor;
-}
-
-}  // namespace
-
-std::unique_ptr<LinkService> LinkService::Make(
-    LinkHost& host, std::shared_ptr<Acceptor> acceptor,
-    std::function<size_t()> links, Admit admit) {
-  return std::make_unique<DoormanImpl>(host, std::move(acceptor),
-                                       std::move(links), std::move(admit));
 }
 
 }  // namespace baton::rpc

@@ -17,7 +17,7 @@ namespace baton::rpc {
 
 // Accepts streams of unauthenticated peers, each until it has sent a hello.
 // Streams that come before Open wait for it. Thread-safe.
-class LinkService : public grpc::CallbackGenericService {
+class LinkService final : public grpc::CallbackGenericService {
  public:
   // Handles a stream that has sent its hello. Returns false if it was refused.
   using Admit =
@@ -26,13 +26,26 @@ class LinkService : public grpc::CallbackGenericService {
   // `host` must outlive the service; `acceptor` owns the connections. `links`
   // returns how many workers may have streams. Further unauthenticated peers
   // are rejected, as is every new stream when few descriptors are left.
-  static std::unique_ptr<LinkService> Make(LinkHost& host,
-                                           std::shared_ptr<Acceptor> acceptor,
-                                           std::function<size_t()> links,
-                                           Admit admit);
-  virtual void Open() = 0;
+  LinkService(LinkHost& host, std::shared_ptr<Acceptor> acceptor,
+              std::function<size_t()> links, Admit admit);
+
+  void Open();
   // Ends the streams that still wait. `admit` answers those that come later.
-  virtual void Close() = 0;
+  void Close();
+
+ private:
+  class Lobby;
+  class Guest;
+
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+  grpc::Status CheckRoom(const std::string& peer);
+
+  LinkHost& host_;
+  const std::shared_ptr<Acceptor> acceptor_;
+  const std::function<size_t()> links_;
+  const Admit admit_;
+  const std::shared_ptr<Lobby> lobby_;
 };
 
 }  // namespace baton::rpc

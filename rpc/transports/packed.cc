@@ -3,8 +3,6 @@
 
 #include "rpc/transports/packed.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "core/executor.h"
 #include "core/stream.h"

@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "rpc/transport.h"
+#include "rpc/transports/deliveries.h"
 #include "rpc/transports/framing.h"
-#include "rpc/transports/pending_messages.h"
 #include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {

@@ -3,7 +3,6 @@
 
 #include "rpc/transports/tensor_channels.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

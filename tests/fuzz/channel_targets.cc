@@ -12,7 +12,7 @@
 
 #include "core/future.h"
 #include "core/status.h"
-#include "rpc/channels/shared_memory_end.h"
+#include "rpc/channels/shared_memory.h"
 #include "rpc/transports/outgoing.h"
 #include "rpc/transports/receiver.h"
 #include "rpc/transports/tensor_channels.h"

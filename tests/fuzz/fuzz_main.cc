@@ -8,7 +8,7 @@
 #include <cstring>
 
 #include "core/log.h"
-#include "rpc/transports/grpc_log.h"
+#include "rpc/transports/grpc_settings.h"
 #include "tests/fuzz/targets.h"
 
 namespace {

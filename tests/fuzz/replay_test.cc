@@ -13,7 +13,7 @@
 #include <string>
 
 #include "core/log.h"
-#include "rpc/transports/grpc_log.h"
+#include "rpc/transports/grpc_settings.h"
 #include "tests/fuzz/targets.h"
 
 namespace baton::fuzz {

@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "core/status.h"
-#include "rpc/transports/ring_frames.h"
+#include "rpc/transports/rings.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
 

@@ -9,8 +9,8 @@
 
 #include "core/status.h"
 #include "rpc/channels/segment.h"
-#include "rpc/channels/tcp_receipts.h"
-#include "rpc/channels/tcp_stream.h"
+#include "rpc/channels/tcp_socket.h"
+#include "rpc/channels/tcp_tensors.h"
 #include "rpc/wire.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"

@@ -8,7 +8,7 @@
 
 #include <thread>
 
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 #include "rpc/introspection.h"
 #include "tests/rpc/counter.h"
 #include "tests/support/local_cluster.h"

@@ -1,13 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/arena.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 #include <vector>
+
+#include "rpc/channels/shared_blocks.h"
 
 namespace baton::rpc {
 namespace {

@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/compute.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,6 +10,7 @@
 
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_wire.h"
+#include "rpc/worker.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 

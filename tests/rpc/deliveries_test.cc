@@ -5,7 +5,11 @@
 
 #include <gtest/gtest.h>
 
-#include "rpc/transports/handler_gate.h"
+#include <array>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
 
 namespace baton::rpc {
 namespace {
@@ -35,6 +39,55 @@ TEST(Deliveries, TheSmallestLimitLetsOneMessageInAfterTheOther) {
     EXPECT_EQ(taker.taken, i + 1);
     EXPECT_EQ(drained, i + 1);
   }
+  gate->Close();
+}
+
+// Takes messages, each of which holds the number of its thread and its own, and
+// frees them at once.
+class Counter final : public MessageHandler {
+ public:
+  static constexpr size_t kThreads = 4;
+  void OnMessage(const WorkerInfo&, Message message) override {
+    EXPECT_EQ(inside++, 0);
+    const size_t thread = static_cast<size_t>(message.header[0] - 'a');
+    EXPECT_EQ(message.header.substr(1), std::to_string(next[thread]++));
+    message = {};
+    --inside;
+  }
+  void OnPeerLost(const WorkerInfo&, absl::Status) override {}
+  std::atomic<int> inside{0};
+  std::array<int, kThreads> next{};
+};
+
+TEST(Deliveries, ComeOneAtATimeInTheOrderOfEachThreadAndLeaveRoom) {
+  constexpr int kMessages = 5000;
+  const WorkerInfo bob{"bob", Rank{1}, 2, "127.0.0.1:1"};
+  Counter counter;
+  const auto gate = std::make_shared<HandlerGate>();
+  gate->Open(&counter);
+  const auto executor = std::make_shared<ThreadPool>(1, "test-deliver");
+  std::atomic<int> drained{0};
+  // Little more than one message: most pushes exceed it.
+  const auto deliveries = std::make_shared<Deliveries>(
+      gate, executor, 2 * kMessageOverhead, [&drained] { ++drained; });
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < Counter::kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kMessages; ++i) {
+        std::string header(1, static_cast<char>('a' + t));
+        deliveries->Push(bob, {header + std::to_string(i), {}},
+                         kMessageOverhead);
+        t % 2 == 0 ? deliveries->RunHere() : deliveries->Post();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Promise<void> all;
+  deliveries->PushTask([all] { all.Set(absl::OkStatus()); });
+  deliveries->Post();
+  ASSERT_TRUE(all.future().Await().ok());
+  for (const int next : counter.next) EXPECT_EQ(next, kMessages);
+  EXPECT_TRUE(deliveries->has_room());
   gate->Close();
 }
 

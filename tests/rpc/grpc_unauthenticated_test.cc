@@ -21,7 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/parallel.h"
-#include "rpc/channels/descriptors.h"
+#include "rpc/channels/accepting.h"
 #include "rpc/channels/segment.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"

@@ -1,13 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/handler_gate.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <thread>
 #include <vector>
+
+#include "rpc/transports/deliveries.h"
 
 namespace baton::rpc {
 namespace {

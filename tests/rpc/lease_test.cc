@@ -1,14 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/lease.h"
-
 #include <gtest/gtest.h>
 
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/in_process.h"
+#include "rpc/worker.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::testing {

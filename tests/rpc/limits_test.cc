@@ -6,8 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "rpc/agent.h"
+#include "rpc/call_options.h"
 #include "rpc/call_quota.h"
-#include "rpc/errors.h"
 #include "tests/rpc/counter.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/support/status_matchers.h"

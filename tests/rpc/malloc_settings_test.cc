@@ -1,14 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/malloc_settings.h"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
 #include <cstdlib>
 #include <thread>
 #include <vector>
+
+#include "rpc/transports/grpc_settings.h"
 
 // The sanitizers have a malloc of their own, which these settings are not for.
 #if !defined(BATON_SANITIZED)

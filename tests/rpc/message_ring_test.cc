@@ -13,7 +13,7 @@
 #include <thread>
 
 #include "rpc/channels/futex_event.h"
-#include "rpc/transports/ring_frames.h"
+#include "rpc/transports/rings.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {

@@ -82,11 +82,11 @@ TEST_F(PeersTest, OneThatNothingWasHeardOfIsGivenUpAllTheSame) {
 
 // Numbers are per pair of incarnations, and a removal makes no new one.
 TEST_F(PeersTest, ARemovedIncarnationKeepsItsNumbers) {
-  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
+  EXPECT_EQ(peers_.NextCall(bob_)->number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.FirstTime("bob", 3));
   RemoveAndAdd(bob_);
-  EXPECT_EQ(peers_.NextCall("bob").number, 2u);
+  EXPECT_EQ(peers_.NextCall(bob_)->number, 2u);
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.FirstTime("bob", 2));
   EXPECT_FALSE(peers_.FirstTime("bob", 3));
@@ -105,15 +105,24 @@ TEST_F(PeersTest, AMessageSaysItsEpochAndItsCall) {
 }
 
 TEST_F(PeersTest, AnEpochEndsForTheIncarnationThatIsRemoved) {
-  const uint64_t epoch = peers_.NextCall("bob").epoch;
-  EXPECT_TRUE(peers_.IsOfEpoch(bob_, epoch));
+  const uint64_t epoch = peers_.Epoch("bob");
+  EXPECT_EQ(peers_.NextCall(bob_, epoch)->epoch, epoch);
   EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
-  EXPECT_FALSE(peers_.IsOfEpoch(bob_, epoch));
+  EXPECT_FALSE(peers_.NextCall(bob_).has_value());
   WorkerInfo successor = bob_;
   successor.incarnation = 3;
   peers_.Add(successor);
-  EXPECT_TRUE(peers_.IsOfEpoch(successor, epoch));
-  EXPECT_FALSE(peers_.IsOfEpoch(bob_, epoch));
+  EXPECT_TRUE(peers_.NextCall(successor, epoch).has_value());
+  EXPECT_FALSE(peers_.NextCall(bob_).has_value());
+}
+
+TEST_F(PeersTest, ACallBelongsToTheEpochInWhichItBegan) {
+  const uint64_t epoch = peers_.Epoch("bob");
+  bool leaving = false;
+  const uint64_t loss = peers_.MarkLost(bob_, &leaving);
+  EXPECT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  EXPECT_FALSE(peers_.NextCall(bob_, epoch).has_value());
+  EXPECT_GT(peers_.NextCall(bob_)->epoch, epoch);
 }
 
 TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
@@ -124,12 +133,12 @@ TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
 }
 
 TEST_F(PeersTest, TheSuccessorOfARemovedIncarnationStartsAnew) {
-  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
+  EXPECT_EQ(peers_.NextCall(bob_)->number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   WorkerInfo successor = bob_;
   successor.incarnation = 3;
   RemoveAndAdd(successor);
-  EXPECT_EQ(peers_.NextCall("bob").number, 1u);
+  EXPECT_EQ(peers_.NextCall(bob_)->number, 1u);
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
   EXPECT_TRUE(peers_.Observe(bob_, {}).stale);
 }

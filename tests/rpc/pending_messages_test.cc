@@ -1,13 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/pending_messages.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "rpc/transports/handler_gate.h"
+#include "rpc/transports/deliveries.h"
 #include "tests/rpc/transport_worker.h"
 
 namespace baton::rpc {

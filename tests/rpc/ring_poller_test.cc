@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/ring_poller.h"
-
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -16,6 +14,7 @@
 #include "core/executor.h"
 #include "core/future.h"
 #include "core/mutex.h"
+#include "rpc/transports/rings.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {

@@ -1,11 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/seen_numbers.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
+
+#include "rpc/peers.h"
 
 namespace baton::rpc::internal {
 namespace {

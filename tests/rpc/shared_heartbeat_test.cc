@@ -1,13 +1,12 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/shared_heartbeat.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "rpc/channels/segment.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {

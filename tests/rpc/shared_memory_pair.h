@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 #include "rpc/channels/shared_memory.h"
 #include "rpc/transports/private_socket.h"
 #include "tests/rpc/two_ends.h"

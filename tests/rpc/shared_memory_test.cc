@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/mutex.h"
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 #include "rpc/channels/segment.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/shared_memory_pair.h"

@@ -1,14 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/stoppable_pool.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <latch>
 #include <thread>
 #include <vector>
+
+#include "rpc/inbox.h"
 
 namespace baton::rpc::internal {
 namespace {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/transports/stream_count.h"
-
 #include <gtest/gtest.h>
+
+#include "rpc/transports/grpc_stream.h"
 
 namespace baton::rpc {
 namespace {

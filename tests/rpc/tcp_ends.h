@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "core/future.h"
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 #include "rpc/channels/tcp.h"
 #include "tests/rpc/two_ends.h"
 

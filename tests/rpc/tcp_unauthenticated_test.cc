@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "rpc/channels/tcp_listener.h"
+#include "rpc/channels/tcp_connect.h"
 #include "rpc/channels/tcp_socket.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/tcp_ends.h"

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "rpc/channels/tcp_stream.h"
+#include "rpc/channels/tcp_socket.h"
 #include "tests/support/status_matchers.h"
 
 // TLS between two ends of a socket, or with somebody who reads and changes what

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/errors.h"
+#include "rpc/call_options.h"
 
 namespace baton::sim {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/agent_core.h"
+#include "rpc/call_options.h"
 #include "rpc/cluster.h"
-#include "rpc/errors.h"
 
 namespace baton::sim {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 #include <thread>
 
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/cuda_ipc/ipc_ends.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
 
 namespace baton::rpc {
 

@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/gpu_trace.h"
-
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/cuda/memory.h"
 #include "core/ops/arithmetic.h"
+#include "rpc/tracer.h"
 #include "tests/support/test_device.h"
 
 namespace baton::rpc {

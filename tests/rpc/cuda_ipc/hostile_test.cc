@@ -7,8 +7,8 @@
 #include <random>
 
 #include "core/future.h"
-#include "rpc/channels/cuda_ipc_end.h"
-#include "rpc/channels/dense_view.h"
+#include "rpc/channels/channel.h"
+#include "rpc/channels/cuda_ipc.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
 #include "tests/rpc/held_port.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "rpc/channels/channel.h"
 #include "rpc/channels/cuda_ipc.h"
-#include "rpc/channels/dense_view.h"
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
 #include "tests/rpc/two_ends.h"
 

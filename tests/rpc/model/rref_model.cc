@@ -56,7 +56,7 @@ void RRefModel::Create(Node& node) {
   Node& owner = *nodes_[Other(node)];
   if (!node.peers.Knows(owner.info)) return;
   HandlePtr handle = node.table->NewGrant(owner.info, 1);
-  const auto [epoch, call] = node.peers.NextCall(owner.info.name);
+  const auto [epoch, call] = *node.peers.NextCall(owner.info);
   const uint64_t key = call * kNodes + owner.index;
   node.calls[key] = {owner.index, handle};
   node.held.push_back(handle);
@@ -70,7 +70,7 @@ void RRefModel::Share(Node& node) {
   if (handle->state() != Handle::State::kConfirmed) return;
   Node& to = *nodes_[Other(node)];
   if (!node.peers.Knows(to.info)) return;
-  const auto [epoch, call] = node.peers.NextCall(to.info.name);
+  const auto [epoch, call] = *node.peers.NextCall(to.info);
   auto transfers = node.table->Export({handle}, to.info,
                                       Ownership::Clock::time_point::max());
   if (!transfers.ok()) return;

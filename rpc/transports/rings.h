@@ -1,0 +1,154 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "core/mutex.h"
+#include "rpc/channels/futex_event.h"
+#include "rpc/channels/message_ring.h"
+#include "rpc/transports/receiver.h"
+
+namespace baton::rpc {
+
+// What a poller watches. Ready is called often and on several threads, so it
+// must cost next to nothing. Serve is called by one thread at a time, without
+// locks, and must not wait.
+class RingSource {
+ public:
+  virtual ~RingSource() = default;
+  virtual bool Ready() = 0;
+  virtual void Serve() = 0;
+};
+
+// The threads of one transport that serve the rings of all its links. One of
+// them is the leader:
+//
+//   leads    --a source is ready-->   serves it, and stays the leader
+//   leads    --nothing is ready-->    spins for a short while, if that has paid
+//                                     off lately; then sleeps on the event
+//   leads    --was given a task-->    gives up the lead by arming the event and
+//            (core/inline_task.h)     runs the task itself
+//   sleeps   --the event is set-->    becomes the leader, if there is none
+//
+// If something arrives while the former leader runs its task, the event wakes
+// the other thread, which leads then. So a task that waits delays nobody.
+// Thread-safe.
+class RingPoller {
+ public:
+  explicit RingPoller(std::shared_ptr<FutexEvent> wakeup);
+  ~RingPoller();
+  RingPoller(const RingPoller&) = delete;
+  RingPoller& operator=(const RingPoller&) = delete;
+
+  void Add(std::shared_ptr<RingSource> source);
+  // A call of Serve that is under way may still be running when this returns.
+  void Remove(const RingSource* source);
+  // Wakes a thread, because this process itself has made a source ready.
+  void Wake();
+  // To be called now and then, because any process that may write the event may
+  // have broken it: wakes all threads if the source is ready but no thread
+  // leads.
+  void Check(RingSource& source);
+  // When this returns nothing is served any more, except by the calling thread.
+  void Stop();
+
+ private:
+  class Core;
+  const std::shared_ptr<Core> core_;
+};
+
+// The frames of rpc/wire.proto in a ring: each follows its length, a u32.
+
+// Splits the bytes that were read into frames. Thread-compatible.
+class RingFrames {
+ public:
+  // The buffer to which the next bytes must be appended.
+  std::string& bytes() { return bytes_; }
+  // Returns the next whole frame, valid until more bytes are appended, or an
+  // empty one if there is none. InvalidArgument for a length that no frame has.
+  absl::StatusOr<std::string_view> Next();
+  // Removes the frames that Next has returned.
+  void DropTaken();
+
+ private:
+  std::string bytes_;
+  size_t taken_ = 0;
+};
+
+// Reads the ring that one peer writes.
+class RingReceiver final : public RingSource {
+ public:
+  // `serve` is called on the poller's threads; `channels` are those of the
+  // connection, or null.
+  RingReceiver(RingEndIn end, std::shared_ptr<TensorChannels> channels,
+               size_t max_message_bytes,
+               std::function<void(RingReceiver&)> serve)
+      : end_(std::move(end)),
+        channels_(std::move(channels)),
+        receiver_(max_message_bytes),
+        serve_(std::move(serve)) {}
+
+  bool Ready() override {
+    return !paused_ && (unread_ || end_.ring->HasBytes());
+  }
+  void Serve() override { serve_(*this); }
+
+  // Held while bytes are read and handed on, so that they stay in order.
+  Mutex& reading() ABSL_LOCK_RETURNED(reading_) { return reading_; }
+  // Reads the whole frames that are there, up to and including the message with
+  // which `most` bytes are reached; the next call reads the rest. Errors are
+  // those of Receiver::Consume.
+  absl::Status Read(Device device, size_t most, Receiver::Batch& batch)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
+  const std::shared_ptr<TensorChannels>& channels() const { return channels_; }
+  // A paused receiver is never ready.
+  void set_paused(bool paused) { paused_ = paused; }
+
+ private:
+  const RingEndIn end_;
+  const std::shared_ptr<TensorChannels> channels_;
+  std::atomic<bool> paused_{false};
+  std::atomic<bool> unread_{false};  // in frames_
+  Mutex reading_;
+  Receiver receiver_ ABSL_GUARDED_BY(reading_);
+  RingFrames frames_ ABSL_GUARDED_BY(reading_);
+  const std::function<void(RingReceiver&)> serve_;
+};
+
+// Writes the ring that one peer reads. Confined to the holder of the link's
+// lock, except for the calls of the poller.
+class RingSender final : public RingSource {
+ public:
+  // `serve` is called on the poller's threads, when there is room again.
+  RingSender(RingEndOut end, std::function<void()> serve)
+      : end_(std::move(end)), serve_(std::move(serve)) {}
+
+  bool Ready() override;
+  void Serve() override { serve_(); }
+
+  // Adds a frame. What does not fit is kept until Flush finds room for it.
+  // DataLoss if the ring was corrupted.
+  absl::Status Add(std::string_view frame);
+  // Returns true if all that was added has left this process.
+  absl::StatusOr<bool> Flush();
+  // Makes what has left visible to the peer, and wakes it if necessary.
+  void Publish();
+
+ private:
+  absl::Status Write(std::string_view bytes);
+
+  const RingEndOut end_;
+  std::string rest_;
+  bool unpublished_ = false;
+  std::atomic<bool> waits_{false};  // for room
+  const std::function<void()> serve_;
+};
+
+}  // namespace baton::rpc
