@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/call_options.h"
 
 namespace baton::dist {
 namespace {
@@ -23,13 +24,24 @@ using Clock = PipelineMembers::Clock;
 constexpr size_t kBatches = 2;
 // The number of consecutive tries without a lost worker.
 constexpr int kMostFruitless = 3;
+// A worker that is leaving has its modules until it has left. How long to wait
+// for that before the next try.
+constexpr std::chrono::milliseconds kLeaving{500};
 constexpr char kPart[] = "optimizer";
 
-// Whether the error is of a link or of an aborted call: another try may
-// succeed.
+// Whether the error is of a call that a worker did not make because it is
+// leaving.
+bool IsOfALeaving(const absl::Status& why) {
+  const auto error = rpc::CallErrorOf(why);
+  return absl::IsFailedPrecondition(why) && error && error->retryable;
+}
+
+// Whether the error is of a link, of an aborted call, or of a worker that is
+// leaving: another try may succeed.
 bool MayBeOfALoss(const absl::Status& why) {
-  return absl::IsUnavailable(why) || absl::IsAborted(why) ||
-         absl::IsCancelled(why) || absl::IsDeadlineExceeded(why);
+  return IsOfALeaving(why) || absl::IsUnavailable(why) ||
+         absl::IsAborted(why) || absl::IsCancelled(why) ||
+         absl::IsDeadlineExceeded(why);
 }
 
 double Elapsed(Clock::time_point begin) {
@@ -194,7 +206,9 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
     }
     LogInfo("recovery: try ", record.tries, ": ", why.ToString());
     if (absl::IsPermissionDenied(why)) break;
-    fruitless = record.lost.size() > lost ? 0 : fruitless + 1;
+    const bool leaving = IsOfALeaving(why);
+    if (leaving) members_.news().Next().Await(kLeaving).IgnoreError();
+    fruitless = leaving || record.lost.size() > lost ? 0 : fruitless + 1;
     lost = record.lost.size();
   }
   status_ = Annotate(why, "the pipeline could not be recovered");

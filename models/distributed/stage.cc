@@ -50,7 +50,7 @@ Future<Values> PutHere(const RRef<Stage>& stage, uint64_t step, int source,
                        int micro_batch, const Outputs& outputs) {
   const auto here = stage.LocalValue();
   if (!here.ok()) return ReadyFuture<Values>(here.status());
-  return (*here)->PutInputs(step, source, micro_batch, outputs);
+  return (*here)->TakeInputs(step, source, micro_batch, outputs);
 }
 
 absl::Status CheckSpec(const StageSpec& spec,
@@ -163,8 +163,21 @@ void Stage::Begin(uint64_t step, uint64_t oldest_plan) {
     mail->Fail(spec_.Explain(absl::AbortedError("a newer step began")));
 }
 
-Future<Values> Stage::PutInputs(uint64_t step, int32_t source,
-                                int32_t micro_batch, const Outputs& inputs) {
+Future<Values> Stage::PutInputs(rpc::CallContext& call, uint64_t step,
+                                int32_t source, int32_t micro_batch,
+                                const Outputs& inputs) {
+  Future<Values> gradients = TakeInputs(step, source, micro_batch, inputs);
+  if (gradients.ready()) return gradients;
+  if (const auto mail = Open(step); mail.ok()) {
+    call.OnCancel([links = *mail, spec = spec_](const absl::Status& why) {
+      links->Fail(spec.Explain(Annotate(why, "the sender gave up the step")));
+    });
+  }
+  return gradients;
+}
+
+Future<Values> Stage::TakeInputs(uint64_t step, int32_t source,
+                                 int32_t micro_batch, const Outputs& inputs) {
   if (source == kBatch || !absl::c_linear_search(wiring_.sources(), source)) {
     return ReadyFuture<Values>(spec_.Explain(absl::InvalidArgumentError(
         absl::StrCat("it takes nothing from stage ", source))));

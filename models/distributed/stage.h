@@ -53,8 +53,10 @@ class Stage {
   ~Stage();  // fails the steps under way
 
   // Called by a stage before this one, possibly before the step begins here.
-  // The answer contains the gradients of the inputs.
-  Future<Values> PutInputs(uint64_t step, int32_t source, int32_t micro_batch,
+  // The answer contains the gradients of the inputs. A caller that gives the
+  // call up fails the step here, which may never begin.
+  Future<Values> PutInputs(rpc::CallContext& call, uint64_t step,
+                           int32_t source, int32_t micro_batch,
                            const Outputs& inputs);
 
   // Called by a stage before this one, for steps of a plan: makes this stage's
@@ -77,6 +79,10 @@ class Stage {
 
   using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>,
                                rpc::kConcurrent<&Stage::TakeOffer>>;
+
+  // The same for a stage of this worker.
+  Future<Values> TakeInputs(uint64_t step, int32_t source, int32_t micro_batch,
+                            const Outputs& inputs);
 
   // The following are for the StageGroup.
   // Sets the number of the worker's steps on the module's device; call it

@@ -177,9 +177,13 @@ absl::Status StageGroup::StepHeld(const Task& task,
   return absl::OkStatus();
 }
 
-Future<double> StageGroup::Ran(uint64_t step) {
+// The trainer's order may never come, and nobody else ends the step here.
+Future<double> StageGroup::Ran(rpc::CallContext& call, uint64_t step) {
   auto progress = Open(step);
   if (!progress.ok()) return ReadyFuture<double>(progress.status());
+  call.OnCancel([progress = *progress](const absl::Status& why) {
+    progress->Break(Annotate(why, "the first stage gave up the step"));
+  });
   return (*progress)->ran.future();
 }
 

@@ -65,8 +65,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
 
   // Called by the first group. Done when the step's program has run here.
   // Returns the square norm of the gradients to step by here, if the step asks
-  // for it.
-  Future<double> Ran(uint64_t step);
+  // for it. If the first group gives the call up, the step fails here.
+  Future<double> Ran(rpc::CallContext& call, uint64_t step);
   // Called by the first group after all programs have run: parameters are to be
   // stepped. `square_norm` is that of all workers.
   void Agree(uint64_t step, double square_norm);

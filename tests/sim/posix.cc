@@ -1,20 +1,23 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The calls of POSIX by which Baton's threads start, wait and read clocks, as
-// this program has them: they come before those of the C library, for the C++
-// library as well. While no simulation runs they are what they are elsewhere.
+// The calls of POSIX by which Baton's threads start, wait, read clocks and
+// write files, as this program has them: they come before those of the C
+// library, for the C++ library as well. While no simulation runs they are what
+// they are elsewhere.
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "tests/sim/disk.h"
 #include "tests/sim/real.h"
 #include "tests/sim/world.h"
 
@@ -68,6 +71,9 @@ int Join(pthread_t id, void** result) {
 int Unlock(pthread_mutex_t* mutex) {
   return BATON_SIM_REAL(pthread_mutex_unlock)(mutex);
 }
+int Rename(const char* from, const char* to) {
+  return static_cast<int>(syscall(SYS_rename, from, to));
+}
 int64_t NowNanos() {
   timespec time{};
   syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &time);
@@ -77,6 +83,7 @@ int64_t NowNanos() {
 }  // namespace real
 }  // namespace baton::sim
 
+using baton::sim::Disk;
 using baton::sim::Nanos;
 using baton::sim::Simulated;
 using baton::sim::World;
@@ -172,6 +179,23 @@ int sched_yield() noexcept {
   if (!Simulated()) return static_cast<int>(syscall(SYS_sched_yield));
   World::Get().Sleep(Nanos(1000));
   return 0;
+}
+
+ssize_t pwrite(int file, const void* data, size_t bytes, off_t offset) {
+  if (Simulated()) bytes = Disk::Get().Write(file, bytes);
+  return syscall(SYS_pwrite64, file, data, bytes, offset);
+}
+
+int fsync(int file) {
+  if (!Simulated()) return static_cast<int>(syscall(SYS_fsync, file));
+  Disk::Get().Flush(file);
+  return 0;
+}
+
+int rename(const char* from, const char* to) noexcept {
+  const int error = baton::sim::real::Rename(from, to);
+  if (error == 0 && Simulated()) Disk::Get().Rename(from, to);
+  return error;
 }
 
 }  // extern "C"

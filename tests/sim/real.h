@@ -14,6 +14,7 @@ int CreateThread(pthread_t* id, const pthread_attr_t* attributes,
                  void* (*start)(void*), void* argument);
 int Join(pthread_t id, void** result);
 int Unlock(pthread_mutex_t* mutex);
+int Rename(const char* from, const char* to);
 int64_t NowNanos();  // of the steady clock
 
 }  // namespace baton::sim::real

@@ -13,11 +13,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <list>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tests/sim/disk.h"
 #include "tests/sim/real.h"
 #include "tests/sim/simulation.h"
 
@@ -57,6 +60,10 @@ Outcome Read(const std::string& text) {
 class Child {
  public:
   explicit Child(Scenario scenario) : scenario_(std::move(scenario)) {
+    if (scenario_.journal) {
+      folder_ = std::filesystem::temp_directory_path() / "baton_sim_XXXXXX";
+      scenario_.folder = mkdtemp(folder_.data());
+    }
     int ends[2];
     if (pipe(ends) != 0) std::abort();
     std::fflush(stdout);
@@ -83,6 +90,8 @@ class Child {
     close(from_);
     int status = 0;
     waitpid(pid_, &status, 0);
+    std::error_code error;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, error);
     if (WIFSIGNALED(status)) {
       const char* const name = strsignal(WTERMSIG(status));
       text_ = absl::StrCat("0 0 0 0\nended by a signal: ", name);
@@ -109,6 +118,7 @@ class Child {
       if (write(to, text.data(), text.size()) < 0) std::abort();
     };
     world.on_failure = report;
+    Disk::Get().Begin(scenario_.disk);
     world.Begin(scenario_.world);
     simulation = new Simulation(scenario_);
     simulation->Run();
@@ -116,7 +126,8 @@ class Child {
     world.Exit(0);
   }
 
-  const Scenario scenario_;
+  Scenario scenario_;
+  std::string folder_;  // for the child's files
   int from_ = -1;
   pid_t pid_ = 0;
   int64_t begun_ = 0;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "rpc/spares.h"
 
 namespace baton::sim {
 namespace {
@@ -53,6 +54,24 @@ Fault NewFault(Rng& random, const Scenario& scenario, bool gentle) {
   return fault;
 }
 
+// A trainer, a worker for each stage, and up to two more.
+void AddStages(Scenario& scenario) {
+  Rng random(scenario.seed ^ 0x5eed);
+  scenario.stages = static_cast<int>(random.Between(2, 3));
+  const int64_t others = random.Between(0, 2);
+  scenario.spares = static_cast<int>(random.Between(0, others));
+  scenario.workers = 1 + scenario.stages + static_cast<int>(others);
+  scenario.journal = random.Chance(0.6);
+  scenario.disk = {.seed = random.Next(),
+                   .longest = milliseconds(2),
+                   .slow = random.Chance(0.3) ? 0.05 : 0,
+                   .slowest = milliseconds(800)};
+  // It has no stage.
+  if (!scenario.journal || random.Chance(0.5)) return;
+  scenario.standby = true;
+  ++scenario.workers;
+}
+
 }  // namespace
 
 std::string Fault::ToString() const {
@@ -69,17 +88,20 @@ std::string Fault::ToString() const {
   return text;
 }
 
-Scenario Scenario::Of(uint64_t seed) {
+Scenario Scenario::Of(uint64_t seed, bool pipelines) {
   Rng random(seed * 0x9e3779b97f4a7c15 + 1);
   Scenario made;
   made.seed = seed;
   made.workers = static_cast<int>(random.Between(2, 5));
+  if (pipelines) AddStages(made);
   static constexpr int kLeases[] = {300, 500, 1000, 2000};
   made.lease = milliseconds(kLeases[random.Below(std::size(kLeases))]);
   made.resend_after =
       Nanos(made.lease) > seconds(1) ? milliseconds(300) : made.lease / 5;
   made.pause = Millis(random, 10, 120);
   made.duration = Millis(random, 3000, 12'000);
+  if (pipelines)
+    made.steps = std::clamp<int64_t>(made.duration / made.pause / 4, 8, 48);
   made.world = {.seed = random.Next(),
                 .preempt = random.Chance(0.5) ? 0.02 : 0,
                 .late = random.Chance(0.3) ? 0.01 : 0,
@@ -87,7 +109,7 @@ Scenario Scenario::Of(uint64_t seed) {
   made.network = {.seed = random.Next(),
                   .slow = random.Chance(0.5) ? 0.02 : 0,
                   .slowest = Nanos(made.lease) / 10};
-  if (random.Chance(0.3)) {
+  if (random.Chance(0.3) && !pipelines) {
     made.network.drop = 0.01;
     made.network.duplicate = 0.01;
   }
@@ -101,6 +123,11 @@ Scenario Scenario::Of(uint64_t seed) {
   return made;
 }
 
+std::string Scenario::NameOf(int machine) const {
+  const int spare = machine - (workers - spares);
+  return spare < 0 ? absl::StrCat("w", machine) : rpc::SpareName(spare + 1);
+}
+
 std::string Scenario::ToString() const {
   std::string text = absl::StrFormat(
       "seed %d: %d workers, lease %d ms, messages again after %d ms, "
@@ -108,6 +135,12 @@ std::string Scenario::ToString() const {
       seed, workers, lease.count(), resend_after.count(),
       static_cast<double>(duration.count()) * 1e-9, world.preempt, world.late,
       network.slow, network.drop);
+  if (stages > 0) {
+    absl::StrAppendFormat(&text, "  %d steps of %d stages, %d spares%s%s%s\n",
+                          steps, stages, spares, journal ? ", a journal" : "",
+                          standby ? ", another trainer" : "",
+                          disk.slow > 0 ? ", slow disks" : "");
+  }
   for (size_t i = 0; i < faults.size(); ++i) {
     absl::StrAppend(&text, "  [", i, "] ", faults[i].ToString(), "\n");
   }

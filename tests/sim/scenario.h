@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/disk.h"
 #include "tests/sim/network.h"
 #include "tests/sim/world.h"
 
@@ -40,15 +41,24 @@ struct Scenario {
   uint64_t seed = 0;
   int workers = 3;
   bool servers = false;  // parameter servers, to which all workers push
+  // Of a pipeline that the first worker trains; 0: there is none.
+  int stages = 0;
+  int64_t steps = 0;     // until its training is over
+  int spares = 0;        // the last workers
+  bool journal = false;  // of its trainers
+  bool standby = false;  // worker 1 trains where the first one is lost
   std::chrono::milliseconds lease{1000};
   std::chrono::milliseconds resend_after{200};
   Nanos pause{0};     // between two calls of a worker
   Nanos duration{0};  // of calls and faults
   WorldOptions world;
   NetworkOptions network;
+  DiskOptions disk;
+  std::string folder;         // for files; gone with the run
   std::vector<Fault> faults;  // by time
 
-  static Scenario Of(uint64_t seed);
+  static Scenario Of(uint64_t seed, bool pipelines = false);
+  std::string NameOf(int machine) const;
   // Parameter servers call each other without a timeout, as connections that
   // stay lose nothing: nor does this one's network from then on.
   void AddServers() {

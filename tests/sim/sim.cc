@@ -6,7 +6,8 @@
 //                                               goes wrong, made smaller
 //   sim --seed=K [--only=2,5] [--trace]         one, with all of its faults or
 //                                               with these
-// With --servers there are parameter servers, too, to which all workers push.
+// With --servers there are parameter servers, too, to which all workers push;
+// with --pipelines the first worker trains a pipeline.
 // The last line is one of JSON. The exit code is 0, 1 where a promise was
 // broken, or 2 for a wrong flag.
 
@@ -40,9 +41,10 @@ struct Flags {
   bool shrink = true;
   bool keep_going = false;
   bool servers = false;
+  bool pipelines = false;
 
   Scenario ScenarioOf(uint64_t number) const {
-    Scenario scenario = Scenario::Of(number);
+    Scenario scenario = Scenario::Of(number, pipelines);
     if (servers) scenario.AddServers();
     return scenario;
   }
@@ -73,6 +75,8 @@ bool Parse(int argc, char** argv, Flags& flags) {
       flags.shrink = false;
     } else if (flag.first == "--servers") {
       flags.servers = true;
+    } else if (flag.first == "--pipelines") {
+      flags.pipelines = true;
     } else if (flag.first == "--keep_going") {
       flags.keep_going = true;
     } else {
@@ -96,7 +100,8 @@ Scenario ScenarioOf(const Flags& flags) {
 
 // The flags by which a scenario of fewer faults is run again.
 std::string CommandOf(const Scenario& smaller) {
-  const Scenario whole = Scenario::Of(smaller.seed);
+  const bool pipelines = smaller.stages > 0;
+  const Scenario whole = Scenario::Of(smaller.seed, pipelines);
   std::vector<size_t> only;
   size_t next = 0;
   for (const Fault& fault : smaller.faults) {
@@ -105,6 +110,7 @@ std::string CommandOf(const Scenario& smaller) {
   }
   std::string command = absl::StrCat("sim --seed=", smaller.seed);
   if (smaller.servers) absl::StrAppend(&command, " --servers");
+  if (pipelines) absl::StrAppend(&command, " --pipelines");
   if (only.size() < whole.faults.size()) {
     absl::StrAppend(&command, " --only=", absl::StrJoin(only, ","));
   }
@@ -180,8 +186,8 @@ int main(int argc, char** argv) {
   if (!baton::sim::Parse(argc, argv, flags)) {
     std::fprintf(stderr,
                  "usage: sim [--seeds=N] [--first=K] [--jobs=N] [--keep_going] "
-                 "[--noshrink] [--servers] | sim --seed=K [--only=I,J] "
-                 "[--trace] [--servers]\n");
+                 "[--noshrink] [--servers] [--pipelines] | sim --seed=K "
+                 "[--only=I,J] [--trace] [--servers] [--pipelines]\n");
     return 2;
   }
   // What is logged takes the same steps whether anybody reads it or not.

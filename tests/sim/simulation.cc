@@ -27,6 +27,8 @@ Simulation::Simulation(Scenario scenario)
       exchange_(network_),
       rendezvous_(network_, scenario_.workers),
       ledger_(scenario_.lease),
+      training_(scenario_.seed, scenario_.stages, scenario_.steps),
+      training_log_(training_, ledger_),
       workers_(scenario_.workers),
       leaving_(scenario_.workers) {}
 
@@ -34,9 +36,18 @@ void Simulation::StartWorker(int machine) {
   const uint64_t incarnation = random_.Below(1'000'000'000) + 1;
   const bool makes_servers = scenario_.servers && machine == 0 && maker_ == 0;
   if (makes_servers) maker_ = incarnation;
-  workers_[machine] = new Worker({.name = absl::StrCat("w", machine),
+  using Trains = WorkerOptions::Trains;
+  Trains trains = scenario_.stages > 0 ? Trains::kHasStages : Trains::kNothing;
+  if (scenario_.stages > 0 && machine == 0) trains = Trains::kFirst;
+  if (scenario_.standby && machine == 1) trains = Trains::kStandby;
+  std::string other;
+  if (scenario_.standby && machine < 2) other = scenario_.NameOf(1 - machine);
+  std::vector<std::string> names;
+  for (int each = 0; each < scenario_.workers; ++each)
+    names.push_back(scenario_.NameOf(each));
+  workers_[machine] = new Worker({.name = names[machine],
                                   .machine = machine,
-                                  .world_size = scenario_.workers,
+                                  .names = names,
                                   .incarnation = incarnation,
                                   .seed = random_.Next(),
                                   .lease = scenario_.lease,
@@ -44,8 +55,12 @@ void Simulation::StartWorker(int machine) {
                                   .pause = scenario_.pause,
                                   .patient = scenario_.network.drop == 0,
                                   .trains = scenario_.servers,
-                                  .makes_servers = makes_servers},
-                                 exchange_, rendezvous_, ledger_, tally_);
+                                  .makes_servers = makes_servers,
+                                  .pipeline = trains,
+                                  .journal = scenario_.folder,
+                                  .other_trainer = other},
+                                 exchange_, rendezvous_,
+                                 {ledger_, tally_, training_, training_log_});
   leaving_[machine] = false;
 }
 
@@ -61,6 +76,7 @@ void Simulation::StartLater(int machine, Nanos delay) {
 void Simulation::End(int machine, bool silently) {
   Worker* const worker = std::exchange(workers_[machine], nullptr);
   World::Get().Kill(worker->group());
+  if (silently) Disk::Get().LosePower(worker->group());
   exchange_.OnKilled(worker->group(), silently);
   if (rendezvous_.group() >= 0) rendezvous_.OnKilled(worker->group());
   ledger_.Ended(worker->group());
@@ -151,11 +167,12 @@ void Simulation::AwaitCalm() {
     for (int machine = 0; machine < scenario_.workers; ++machine) {
       const Worker* const worker = workers_[machine];
       if (worker == nullptr || !worker->joined() || leaving_[machine]) {
-        return absl::StrCat("w", machine);
+        return scenario_.NameOf(machine);
       }
     }
     return "";
   });
+  AwaitTraining();
   Enter(Worker::Phase::kGreet);
   World::Get().Sleep(4 * Nanos(scenario_.lease) + seconds(1));
   Enter(Worker::Phase::kRest);
@@ -177,10 +194,36 @@ void Simulation::AwaitCalm() {
     const size_t alive = ledger_.objects_alive();
     return alive == 0 ? "" : absl::StrCat(alive);
   });
+  AwaitForgetting();
+}
+
+// Workers keep states for trainers that may come back, and then no longer.
+void Simulation::AwaitForgetting() {
+  if (!scenario_.journal) return;
+  World& world = World::Get();
+  std::erase_if(workers_, [&](Worker* worker) {
+    if (worker->is_trainer()) worker->Leave();
+    return worker->is_trainer();
+  });
+  world.Sleep(seconds(10) + PipelineTrainer::kGrace);
+  Enter(Worker::Phase::kForget);
+  Await(seconds(5), "states are kept", [&]() -> std::string {
+    for (Worker* worker : workers_)
+      if (!worker->leftovers().empty())
+        return absl::StrCat(worker->name(), " has", worker->leftovers());
+    return "";
+  });
 }
 
 void Simulation::Enter(Worker::Phase phase) {
   for (Worker* worker : workers_) worker->Enter(phase);
+}
+
+// It ends where all goes well at last.
+void Simulation::AwaitTraining() {
+  if (scenario_.stages == 0) return;
+  Await(seconds(600), "the training does not end",
+        [&] { return training_log_.over() ? "" : "it is under way"; });
 }
 
 // Where no worker was lost the servers serve.

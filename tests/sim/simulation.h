@@ -36,6 +36,8 @@ class Simulation {
   void AwaitCalm();
   void AwaitAgreement();
   void AwaitReads();
+  void AwaitTraining();
+  void AwaitForgetting();
   bool ServersHaveChanged() const;
   void Enter(Worker::Phase phase);
   // Fails with `what` after `limit`.
@@ -49,6 +51,8 @@ class Simulation {
   RendezvousMachine rendezvous_;
   Ledger ledger_;
   Tally tally_;
+  const Training training_;
+  TrainingLog training_log_;
   std::vector<Worker*> workers_;  // by machine; null: none runs. Never deleted
   std::vector<bool> leaving_;
   uint64_t maker_ = 0;  // of the parameter servers: its incarnation

@@ -7,9 +7,12 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/distributed/context.h"
+#include "models/distributed/state_stores.h"
 #include "rpc/agent_core.h"
 #include "rpc/call_options.h"
 #include "rpc/cluster.h"
+#include "tests/sim/differentiation.h"
 
 namespace baton::sim {
 namespace {
@@ -79,6 +82,8 @@ rpc::Registry NewRegistry() {
   registry.AddFunction<&Pocket::Use>();
   registry.Add<Cell>();
   Trainer::Register(registry);
+  PipelineTrainer::Register(registry);
+  RegisterDifferentiation(registry);
   return registry;
 }
 
@@ -91,12 +96,12 @@ absl::Status StatusOf(const absl::StatusOr<T>& result) {
 }  // namespace
 
 Worker::Worker(WorkerOptions options, Exchange& exchange,
-               RendezvousMachine& rendezvous, Ledger& its_ledger, Tally& tally)
+               RendezvousMachine& rendezvous, const Books& books)
     : options_(std::move(options)),
       exchange_(exchange),
       rendezvous_(rendezvous),
-      ledger_(its_ledger),
-      tally_(tally),
+      ledger_(books.ledger),
+      books_(books),
       group_(World::Get().NewGroup(options_.name)),
       random_(options_.seed) {
   ledger = &ledger_;
@@ -117,7 +122,7 @@ bool Worker::Join() {
                .incarnation = options_.incarnation,
                .address = transport->address()},
       .wanted_rank = options_.machine,
-      .world_size = options_.world_size,
+      .world_size = static_cast<int>(options_.names.size()),
       .timeout = std::chrono::seconds(20),
       .lease = options_.lease,
       .listens = true,
@@ -129,6 +134,7 @@ bool Worker::Join() {
       .resend_after = options_.resend_after,
       .on_start =
           [this, group = group_](rpc::Agent& started) {
+            if (has_pipeline()) dist::Attach(started);
             ledger_.Joined(group, started.self(), started.workers());
             started.WatchMembers([this, group](const rpc::MemberEvent& event) {
               ledger_.Event(group, event);
@@ -136,7 +142,8 @@ bool Worker::Join() {
           },
   };
   // A client of servers that joins while they are lost tries for so long.
-  if (options_.trains) agent.default_timeout = std::chrono::seconds(5);
+  if (options_.trains || has_pipeline())
+    agent.default_timeout = std::chrono::seconds(5);
   auto started = rpc::internal::JoinBy(
       rendezvous_.DialerOf(options_.machine), "sim", std::move(join),
       std::move(agent), NewRegistry(), std::move(transport), true);
@@ -152,8 +159,19 @@ bool Worker::Join() {
 void Worker::Run() {
   World& world = World::Get();
   while (!Join()) world.Sleep(milliseconds(100));
-  if (options_.trains) trainer_ = new Trainer(*agent_, random_, tally_, group_);
-  if (options_.makes_servers) trainer_->MakeServers(options_.world_size);
+  if (options_.trains)
+    trainer_ = new Trainer(*agent_, random_, books_.tally, group_);
+  if (options_.makes_servers)
+    trainer_->MakeServers(static_cast<int>(options_.names.size()));
+  if (is_trainer()) {
+    const bool first = options_.pipeline == WorkerOptions::Trains::kFirst;
+    pipeline_trainer_ = std::make_unique<PipelineTrainer>(
+        *agent_, random_, books_.training, books_.training_log,
+        PipelineTrainer::Options{.group = group_,
+                                 .journal = options_.journal,
+                                 .other = options_.other_trainer,
+                                 .standby = !first});
+  }
   while (!leaving_) {
     world.Sleep(Nanos(random_.Between(0, 2 * options_.pause.count())));
     if (phase_ == Phase::kWork) {
@@ -170,11 +188,13 @@ void Worker::Run() {
                   : absl::OkStatus();
     if (phase_ == Phase::kDrop) CheckLosses();
     if (phase_ == Phase::kDrop && trainer_ != nullptr) trainer_->Drop();
+    if (phase_ == Phase::kDrop) pipeline_trainer_.reset();
     while (phase_ == Phase::kDrop && !pocket_.empty()) DropCell();
     Look();
   }
   while (!pocket_.empty()) DropCell();
   if (trainer_ != nullptr) trainer_->Drop();
+  pipeline_trainer_.reset();
   ledger_.Leaving();
   agent_->Shutdown({.timeout = std::chrono::seconds(5)}).IgnoreError();
   ledger_.Ended(group_);
@@ -186,6 +206,10 @@ void Worker::Run() {
 void Worker::Step() {
   if (trainer_ != nullptr && random_.Chance(0.5))
     return trainer_->Step(AnyWorker());
+  if (pipeline_trainer_ != nullptr && random_.Chance(0.7))
+    return pipeline_trainer_->Step();
+  if (has_pipeline() && random_.Chance(0.05))
+    return Differentiate(*agent_, AnyWorker(), AnyWorker(), Limited());
   switch (random_.Below(9)) {
     case 0:
     case 1:
@@ -222,11 +246,23 @@ void Worker::Look() {
     count("calls made", info.outgoing.size());
     count("calls served", info.incoming.size());
   }
+  if (has_pipeline()) LookForTrainings();
   sees_.clear();
   for (const rpc::WorkerInfo& worker : agent_->workers()) {
     sees_.push_back(worker.incarnation);
   }
   std::sort(sees_.begin(), sees_.end());
+}
+
+// Of contexts and, when it should be none, of what was kept for trainers.
+void Worker::LookForTrainings() {
+  const size_t contexts = dist::OpenContexts(*agent_).size();
+  if (contexts > 0) absl::StrAppend(&leftovers_, " ", contexts, " contexts");
+  if (phase_ != Phase::kForget) return;
+  for (const std::string& line : books_.training_log.lines()) {
+    if (dist::StateStores::Of(*agent_)->EpochOf(line) > 0)
+      absl::StrAppend(&leftovers_, " the states of ", line);
+  }
 }
 
 // After the rest, when all have heard of all that was lost.
@@ -243,7 +279,7 @@ void Worker::CheckLosses() {
 }
 
 std::string Worker::AnyWorker() {
-  return absl::StrCat("w", random_.Below(options_.world_size));
+  return options_.names[random_.Below(options_.names.size())];
 }
 
 rpc::CallOptions Worker::LimitedOrNot() {

@@ -12,6 +12,7 @@
 
 #include "rpc/agent.h"
 #include "tests/sim/ledger.h"
+#include "tests/sim/pipeline_trainer.h"
 #include "tests/sim/rendezvous.h"
 #include "tests/sim/trainer.h"
 #include "tests/sim/transport.h"
@@ -39,7 +40,7 @@ class Cell {
 struct WorkerOptions {
   std::string name;
   int machine = 0;
-  int world_size = 0;
+  std::vector<std::string> names;  // of all workers, by machine
   uint64_t incarnation = 0;
   uint64_t seed = 0;
   std::chrono::milliseconds lease{1000};
@@ -51,6 +52,19 @@ struct WorkerOptions {
   // There are parameter servers, and this worker trains; or makes them first.
   bool trains = false;
   bool makes_servers = false;
+  // Its part in the pipeline of a run.
+  enum class Trains { kNothing, kHasStages, kFirst, kStandby };
+  Trains pipeline = Trains::kNothing;
+  std::string journal{};        // of trainers; may be empty
+  std::string other_trainer{};  // may be empty
+};
+
+// What the workers of a run write down.
+struct Books {
+  Ledger& ledger;
+  Tally& tally;
+  const Training& training;
+  TrainingLog& training_log;
 };
 
 // A process: the agent that JoinCluster would make, and calls of all kinds to
@@ -59,7 +73,7 @@ struct WorkerOptions {
 class Worker {
  public:
   Worker(WorkerOptions options, Exchange& exchange,
-         RendezvousMachine& rendezvous, Ledger& ledger, Tally& tally);
+         RendezvousMachine& rendezvous, const Books& books);
 
   int group() const { return group_; }
   const std::string& name() const { return options_.name; }
@@ -68,9 +82,15 @@ class Worker {
   void Leave() { leaving_ = true; }
   // What it does from now on: calls of all kinds; short ones to all, which must
   // hear of each other; nothing; it reads from parameter servers once; it drops
-  // what it holds.
-  enum class Phase { kWork, kGreet, kRest, kRead, kDrop };
-  void Enter(Phase phase) { phase_ = phase; }
+  // what it holds; it holds nothing of trainings that are over.
+  enum class Phase { kWork, kGreet, kRest, kRead, kDrop, kForget };
+  void Enter(Phase phase) {
+    phase_ = phase;
+    leftovers_ = "not looked at yet";
+  }
+  bool is_trainer() const {
+    return options_.pipeline > WorkerOptions::Trains::kHasStages;
+  }
   // By its own thread, while it rests or drops; empty when nothing is left.
   const std::string& leftovers() const { return leftovers_; }
   const std::vector<uint64_t>& sees() const { return sees_; }  // incarnations
@@ -90,7 +110,11 @@ class Worker {
   bool Join();
   void Step();
   void Look();
+  void LookForTrainings();
   void CheckLosses();
+  bool has_pipeline() const {
+    return options_.pipeline != WorkerOptions::Trains::kNothing;
+  }
   std::string AnyWorker();
 
   void CallPlain();
@@ -109,7 +133,7 @@ class Worker {
   Exchange& exchange_;
   RendezvousMachine& rendezvous_;
   Ledger& ledger_;
-  Tally& tally_;
+  const Books books_;
   const int group_;
   Rng random_;
   std::unique_ptr<rpc::Agent> agent_;
@@ -120,6 +144,7 @@ class Worker {
   std::vector<Held> pocket_;
   Trainer* trainer_ = nullptr;  // never deleted, as answers come late
   std::optional<absl::Status> read_;
+  std::unique_ptr<PipelineTrainer> pipeline_trainer_;
 };
 
 }  // namespace baton::sim

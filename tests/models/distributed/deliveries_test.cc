@@ -17,6 +17,7 @@
 #include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 #include "tests/support/training_cluster.h"
+#include "tests/support/within.h"
 
 // What stages hand each other, and what becomes of a step when that is refused.
 namespace baton::dist {
@@ -149,6 +150,21 @@ TEST_F(Deliveries, AStepWorksAfterOneInWhichADeliveryWasRefused) {
   for (const auto& [worker, status] : Evaluate(2, programs))
     EXPECT_THAT(status, IsOk()) << worker;
   for (const auto& other : others) other.Await().status().IgnoreError();
+}
+
+// The trainer's order may not reach every worker, which is then given up.
+TEST_F(Deliveries, ForAStepThatNeverBeginsEndWithTheirCallers) {
+  ASSERT_NO_FATAL_FAILURE(Make({"bob", "carol"}));
+  const rpc::CallOptions brief{.timeout = std::chrono::milliseconds(50)};
+  const auto put = stages_[1].Async<&Stage::PutInputs>(brief, uint64_t{1}, 0, 0,
+                                                       Outputs{{x_}});
+  const auto ran = groups_["carol"].Async<&StageGroup::Ran>(brief, uint64_t{2});
+  const auto late = absl::StatusCode::kDeadlineExceeded;
+  EXPECT_THAT(put.Await(), testing::Fails(late, "carol"));
+  EXPECT_THAT(ran.Await(), testing::Fails(late, "carol"));
+  EXPECT_TRUE(testing::Within(std::chrono::seconds(5), [&] {
+    return cluster_.at("carol").GetDebugInfo().incoming.empty();
+  }));
 }
 
 // Calls of PutInputs that the worker has made.

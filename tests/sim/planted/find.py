@@ -66,8 +66,25 @@ BUGS = [
      "const absl::Status& why) {\n  FailCallsTo(peer, why);\n",
      "  FailCallsTo(peer, why);\n"),
 ]
+# Of commit and recovery, which --pipelines runs.
+PIPELINE_BUGS = [
+    ("commits_before_the_last_is_safe",
+     "models/distributed/stage_agreement.cc",
+     "  RETURN_IF_ERROR(AwaitSafe(task));\n"),
+    ("trainers_are_not_fenced", "models/distributed/stage_group.cc",
+     "    RETURN_IF_ERROR(task.keeper->Check());\n"),
+    ("states_are_not_loaded", "models/distributed/state_keeper.cc",
+     "                                RETURN_IF_ERROR("
+     "keeping->state->Load(state));\n"),
+    ("steps_are_not_noted", "models/distributed/recovery.cc",
+     "  RETURN_IF_ERROR(WriteJournal());\n"),
+    ("files_are_not_flushed", "core/file.cc",
+     "    if (fsync(descriptor_) != 0)\n"
+     "      return absl::ErrnoToStatus(errno, \"cannot flush\");\n"),
+]
 
 
+LIBRARIES = ("baton_core", "baton_rpc", "baton_models_distributed")
 DECLARATION = "extern int baton_sim_planted;\n"
 DEFINITION = """#include <cstdlib>
 int baton_sim_planted = [] {
@@ -88,7 +105,7 @@ def conditional(text, where, line, number):
 def mutate(place):
     """Writes the files with bugs below `place`, and gives their names."""
     texts = {}
-    for number, (_, file, where, *line) in enumerate(BUGS):
+    for number, (_, file, where, *line) in enumerate(BUGS + PIPELINE_BUGS):
         text = texts.get(file) or DECLARATION + (ROOT / file).read_text()
         texts[file] = conditional(text, where, (line or [where])[0], number)
     for file, text in texts.items():
@@ -101,7 +118,8 @@ def compilations(build, files):
     """The commands that compile `files`, alone or with others, and what."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        if "baton_rpc.dir" not in entry["command"]:
+        if not any(f"{library}.dir" in entry["command"]
+                   for library in LIBRARIES):
             continue
         source = pathlib.Path(entry["file"])
         unity = "/Unity/" in str(source)
@@ -165,12 +183,13 @@ def main():
     flags = parser.parse_args()
     simulator = make(flags.build.resolve(), flags.jobs)
     found = {}
-    for number, (name, *_) in enumerate(BUGS):
+    for number, (name, *_) in enumerate(BUGS + PIPELINE_BUGS):
         if flags.only and name not in flags.only.split(","):
             continue
         run = subprocess.run(
             [simulator, f"--seeds={flags.seeds}", f"--jobs={flags.jobs}",
-             "--noshrink"], check=False, capture_output=True, text=True,
+             "--noshrink"] + ["--pipelines"] * (number >= len(BUGS)),
+            check=False, capture_output=True, text=True,
             env=os.environ | {"BATON_SIM_PLANTED": str(number)})
         last = json.loads(run.stdout.strip().splitlines()[-1])
         why = re.search(r"^WRONG.*", run.stdout, re.M)

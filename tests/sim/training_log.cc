@@ -1,0 +1,131 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "tests/sim/training_log.h"
+
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/world.h"
+
+namespace baton::sim {
+namespace {
+
+// A step that fails by its limit of time, a recovery that begins its last try
+// by its own, and all limits of that try (pipeline_trainer.cc).
+constexpr Nanos kLongest = std::chrono::seconds(300);
+
+}  // namespace
+
+void TrainingLog::AwaitEnd(int group, const std::string& what) {
+  Trainer& trainer = trainers_[group];
+  trainer.busy = true;
+  const uint64_t call = ++trainer.call;
+  World::Get().After(0, kLongest, [this, group, call, what] {
+    const Trainer& now = trainers_.at(group);
+    World& world = World::Get();
+    if (now.call != call || !now.busy || !world.alive(group)) return;
+    world.Fail(
+        absl::StrCat(what, " of trainer ", world.name(group), " does not end"));
+  });
+}
+
+size_t TrainingLog::OthersLost() const {
+  size_t lost = ledger_.lost();
+  for (const auto& [group, trainer] : trainers_)
+    lost -= ledger_.IsLost(trainer.incarnation) ? 1 : 0;
+  return lost;
+}
+
+void TrainingLog::Making(int group, uint64_t incarnation) {
+  Trainer& trainer = trainers_[group];
+  trainer.incarnation = incarnation;
+  trainer.number = ++making_;
+  AwaitEnd(group, "the making of a pipeline");
+}
+
+void TrainingLog::Made(int group, int64_t after, const std::string& line) {
+  World& world = World::Get();
+  Trainer& trainer = trainers_.at(group);
+  trainer.busy = false;
+  trainer.step = after;
+  maker_ = group;
+  world.Mix(static_cast<uint64_t>(after));
+  if (!line.empty()) lines_.insert(line);
+  // The last step may not have been noted yet.
+  if (!line.empty() && after < last_ - 1 && OthersLost() == lost_[0]) {
+    world.Fail(absl::StrCat("a trainer begins after step ", after,
+                            ", no other worker was lost, and step ", last_,
+                            " had been done"));
+  }
+  last_ = after;
+  lost_ = {OthersLost(), OthersLost()};
+}
+
+void TrainingLog::NotMade(int group, const absl::Status& why) {
+  Trainer& trainer = trainers_.at(group);
+  trainer.busy = false;
+  World::Get().Mix(static_cast<uint64_t>(why.code()));
+  if (!absl::IsPermissionDenied(why) || making_ > 1) return;
+  World::Get().Fail(
+      absl::StrCat("the only trainer is refused: ", why.ToString()));
+}
+
+void TrainingLog::Began(int group, int64_t step) {
+  Trainer& trainer = trainers_.at(group);
+  if (step != trainer.step + 1) {
+    World::Get().Fail(
+        absl::StrCat("step ", step, " begins after step ", trainer.step));
+  }
+  trainer.step = step;
+  trainer.followed = maker_ != group;
+  AwaitEnd(group, absl::StrCat("step ", step));
+}
+
+void TrainingLog::Ended(int group, double loss) {
+  World& world = World::Get();
+  Trainer& trainer = trainers_.at(group);
+  trainer.busy = false;
+  world.Mix(std::bit_cast<uint64_t>(loss));
+  const double wanted = training_.LossOf(trainer.step);
+  if (loss != wanted) {
+    world.Fail(absl::StrCat("step ", trainer.step, " has the loss ", loss,
+                            ", undisturbed ", wanted));
+  }
+  if (trainer.followed) {
+    world.Fail(absl::StrCat("step ", trainer.step, " of ", world.name(group),
+                            " began after ", world.name(maker_),
+                            " had taken the training up, and was done"));
+  }
+  if (maker_ != group) return;
+  last_ = trainer.step;
+  lost_ = {lost_[1], OthersLost()};
+}
+
+void TrainingLog::Failed(int group, const absl::Status& why) {
+  World& world = World::Get();
+  Trainer& trainer = trainers_.at(group);
+  trainer.busy = false;
+  world.Mix(static_cast<uint64_t>(why.code()));
+  if (making_ > trainer.number) return;  // another one may have followed it
+  const bool refused = absl::IsPermissionDenied(why);
+  // A worker and who kept its state; or the trainer.
+  if (!refused &&
+      (OthersLost() > lost_[0] + 1 || ledger_.IsLost(trainer.incarnation))) {
+    return;
+  }
+  world.Fail(absl::StrCat(
+      "step ", trainer.step, " fails, ",
+      refused ? "no other trainer has begun: " : "no two workers were lost: ",
+      why.ToString()));
+}
+
+void TrainingLog::Saw(int group, int stage, const nn::StateMap& state) const {
+  const int64_t step = trainers_.at(group).step;
+  const std::string other = training_.Difference(stage, step, state);
+  if (other.empty()) return;
+  World::Get().Fail(absl::StrCat("after step ", step, " stage ", stage,
+                                 " has another ", other, " than undisturbed"));
+}
+
+}  // namespace baton::sim

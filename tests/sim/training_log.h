@@ -1,0 +1,72 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "models/nn/module.h"
+#include "tests/sim/ledger.h"
+#include "tests/sim/training.h"
+
+namespace baton::sim {
+
+// What the trainers of a run have done to its pipelines, and whether it may be
+// so: fails the run at the step that breaks a promise. A trainer is known by
+// its group. Takes no lock. Used by the thread that runs.
+class TrainingLog {
+ public:
+  TrainingLog(const Training& training, const Ledger& ledger)
+      : training_(training), ledger_(ledger) {}
+
+  // A trainer makes a pipeline, and this ends in time.
+  void Making(int group, uint64_t incarnation);
+  // It is made, and goes on after that step; where it has a journal, under that
+  // name.
+  void Made(int group, int64_t after, const std::string& line);
+  void NotMade(int group, const absl::Status& why);
+  // A step begins, and ends in time.
+  void Began(int group, int64_t step);
+  void Ended(int group, double loss);
+  // It was not done, and none follows it.
+  void Failed(int group, const absl::Status& why);
+  // What a stage said of itself after the trainer's last step.
+  void Saw(int group, int stage, const nn::StateMap& state) const;
+  // The pipeline has taken all steps, and is dropped.
+  void Over() { over_ = true; }
+
+  bool over() const { return over_; }
+  // The names of trainings with a journal.
+  const std::set<std::string>& lines() const { return lines_; }
+
+ private:
+  struct Trainer {
+    uint64_t incarnation = 0;
+    uint64_t call = 0;  // the last one
+    bool busy = false;  // with it
+    int64_t step = 0;
+    uint64_t number = 0;    // among all that have made a pipeline
+    bool followed = false;  // by another one, before its step began
+  };
+  void AwaitEnd(int group, const std::string& what);
+  // Workers that were no trainers.
+  size_t OthersLost() const;
+
+  const Training& training_;
+  const Ledger& ledger_;
+  std::map<int, Trainer> trainers_;
+  uint64_t making_ = 0;  // the number of the last trainer
+  int maker_ = -1;       // the last one that has a pipeline
+  int64_t last_ = 0;     // step that anybody was told of
+  // Others that had been lost when the step before it had ended, and it had.
+  std::array<size_t, 2> lost_{};
+  std::set<std::string> lines_;
+  bool over_ = false;
+};
+
+}  // namespace baton::sim
