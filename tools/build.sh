@@ -11,8 +11,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case ${1-} in
-  '' | -*) sed -n '5,9s/^# \?//p' tools/build.sh; [ "${1-}" = --help ]; exit ;;
+  -h | --help) sed -n '5,9s/^# \?//p' tools/build.sh; exit ;;
 esac
+presets=$(sed -n '/"configurePresets"/,/"buildPresets"/s/.*"name": "\(.*\)".*/\1/p' \
+  CMakePresets.json | grep -vx base)
+if ! grep -qxF -e "${1-}" <<<"$presets"; then
+  echo "build: there is no preset '${1-}'; there are" $presets >&2
+  exit 2
+fi
 preset=$1
 shift
 tree=build/$preset

@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "core/status.h"
 
@@ -51,6 +52,36 @@ absl::CommandLineFlag* FindNegated(const std::string& name) {
   return flag != nullptr && flag->IsOfType<bool>() ? flag : nullptr;
 }
 
+// The letters to add, drop, replace or swap with the next to make one of the
+// other.
+size_t Distance(absl::string_view a, absl::string_view b) {
+  // Between the first i letters of one and the first j of the other.
+  std::vector<std::vector<size_t>> of(a.size() + 1,
+                                      std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i) {
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        of[i][j] = i + j;
+        continue;
+      }
+      of[i][j] = std::min({of[i - 1][j] + 1, of[i][j - 1] + 1,
+                           of[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        of[i][j] = std::min(of[i][j], of[i - 2][j - 2] + 1);
+    }
+  }
+  return of[a.size()][b.size()];
+}
+
+absl::Status UnknownFlag(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [flag, unused] : absl::GetAllFlags())
+    known.push_back(absl::StrCat("--", flag));
+  const std::string given = absl::StrCat("--", name);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown flag ", given, DoYouMean(given, known), "; see --help"));
+}
+
 // Reads the flag at args[i], and moves `i` on when it takes its value from the
 // next argument.
 absl::Status ReadFlag(const std::vector<std::string>& args, size_t& i) {
@@ -63,10 +94,7 @@ absl::Status ReadFlag(const std::vector<std::string>& args, size_t& i) {
     if (absl::CommandLineFlag* negated = FindNegated(name))
       return Set(*negated, "false");
   }
-  if (flag == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("unknown flag --", name, "; see --help"));
-  }
+  if (flag == nullptr) return UnknownFlag(name);
   if (equals != std::string::npos) return Set(*flag, text.substr(equals + 1));
   if (flag->IsOfType<bool>()) return Set(*flag, "true");
   if (i + 1 == args.size()) {
@@ -99,8 +127,39 @@ absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args) {
   return line;
 }
 
-absl::Status WrongFlag(const char* flag, const std::string& why) {
+absl::Status WrongFlag(absl::string_view flag, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", why));
+}
+
+absl::Status CheckAtLeast(absl::string_view flag, double value, double least) {
+  if (value >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, "=", value, " is too small: give ", least, " or more"));
+}
+
+absl::Status CheckWord(absl::string_view who, const std::string& word,
+                       const std::vector<std::string>& words) {
+  if (std::find(words.begin(), words.end(), word) != words.end())
+    return absl::OkStatus();
+  const auto last = words.end() - 1;
+  return absl::InvalidArgumentError(
+      absl::StrCat(who, " takes ", absl::StrJoin(words.begin(), last, ", "),
+                   words.size() > 1 ? " or " : "", *last, ", not '", word, "'",
+                   DoYouMean(word, words)));
+}
+
+std::string DoYouMean(absl::string_view word,
+                      const std::vector<std::string>& words) {
+  std::string nearest;
+  // What is farther is another word.
+  size_t least = std::min(word.size(), 2 + word.size() / 4);
+  for (const std::string& known : words) {
+    const size_t distance = Distance(word, known);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = known;
+  }
+  return nearest.empty() ? "" : absl::StrCat(" (do you mean ", nearest, "?)");
 }
 
 absl::StatusOr<std::chrono::milliseconds> TimeOf(
@@ -152,11 +211,14 @@ int Complain(const std::string& message, int code) {
   return code;
 }
 
+absl::Status UnexpectedArgument(absl::string_view word) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("unexpected argument '", word, "'; see --help"));
+}
+
 void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage) {
   const std::vector<std::string> rest = ParseFlagsOrExit(argc, argv, usage);
-  if (rest.empty()) return;
-  std::exit(Complain(
-      absl::StrCat("unexpected argument '", rest[0], "'; see --help"), 2));
+  if (!rest.empty()) std::exit(ExitCode(UnexpectedArgument(rest[0])));
 }
 
 int ExitCode(const absl::Status& status) {

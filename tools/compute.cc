@@ -28,10 +28,8 @@ absl::StatusOr<rpc::Compute> ComputeOf(const std::string& device,
   compute.tf32 = dtype == "tf32";
   if (dtype == "bf16") compute.dtype = DType::kBF16;
   if (dtype == "fp16") compute.dtype = DType::kF16;
-  if (DTypeFlag(compute) != dtype) {
-    return WrongFlag("dtype", absl::StrCat("is fp32, tf32, bf16 or fp16, not '",
-                                           dtype, "'"));
-  }
+  RETURN_IF_ERROR(
+      CheckWord("--dtype", dtype, {"fp32", "tf32", "bf16", "fp16"}));
   if (dtype != "fp32" && !compute.device.is_cuda())
     return WrongFlag("dtype", absl::StrCat(dtype, " needs --device=cuda"));
   return compute;

@@ -26,7 +26,6 @@
 #include "core/status.h"
 #include "examples/support/findings.h"
 #include "examples/support/measurement.h"
-#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/training_log.h"
 #include "models/data/batch_loader.h"
@@ -80,11 +79,11 @@ absl::StatusOr<std::shared_ptr<data::Dataset>> Images() {
 }
 
 absl::Status CheckFlags() {
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_samples, FLAGS_image,
-                          FLAGS_classes, FLAGS_batch, FLAGS_epochs));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_width, FLAGS_samples, FLAGS_image,
+                                 FLAGS_classes, FLAGS_batch, FLAGS_epochs));
   const int least = absl::GetFlag(FLAGS_min_members);
   if (least < 1 || least > absl::GetFlag(FLAGS_max_members))
-    return tools::WrongFlag("min_members", "is 1 to --max_members");
+    return tools::WrongFlag("min_members", "must be 1 to --max_members");
   return absl::OkStatus();
 }
 
@@ -143,14 +142,11 @@ absl::StatusOr<std::unique_ptr<Trainee>> MakeTrainee(
   model.seed = absl::GetFlag(FLAGS_seed);
   ASSIGN_OR_RETURN(auto made, models::ResNet::Make(model));
   ASSIGN_OR_RETURN(
-      const Stepping stepping,
-      SteppingFromFlags(
-          {.optimizer = {
-               .kind = "sgd", .lr = 0.01, .others = {{"momentum", 0.9}}}}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
+      const optim::AnyOptions optimizer,
+      OptimizerFromFlags(
+          {.kind = "sgd", .lr = 0.01, .others = {{"momentum", 0.9}}}));
   return std::make_unique<Trainee>(std::move(made), std::move(images),
-                                   stepping.optimizer);
+                                   optimizer);
 }
 
 // Until the epochs are over; says how many there were in each step.

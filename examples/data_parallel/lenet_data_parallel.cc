@@ -73,19 +73,22 @@ absl::StatusOr<std::vector<Variant>> Variants() {
     absl::string_view number = name;
     variant.larger = absl::ConsumeSuffix(&number, "x");
     if (!absl::SimpleAtoi(number, &variant.devices) || variant.devices < 1)
-      return tools::WrongFlag("variants", "is a list as 1,2,2x");
+      return tools::WrongFlag(
+          "variants", absl::StrCat("takes a list as 1,2,2x, not '", name, "'"));
     variants.push_back(variant);
   }
-  if (variants.empty()) return tools::WrongFlag("variants", "is empty");
+  if (variants.empty()) return tools::WrongFlag("variants", "names none");
   return variants;
 }
 
 absl::Status CheckFlags() {
   if (absl::GetFlag(FLAGS_data).empty())
-    return tools::WrongFlag("data", "names the images");
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_epochs, FLAGS_batch, FLAGS_repeats));
-  RETURN_IF_ERROR(NumbersOf(FLAGS_time_bytes, "time_bytes", 4).status());
-  RETURN_IF_ERROR(ParseAllReduceWay(absl::GetFlag(FLAGS_all_reduce)).status());
+    return tools::WrongFlag("data", "is missing: give the images");
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_epochs, FLAGS_batch, FLAGS_repeats));
+  RETURN_IF_ERROR(NumbersOf(FLAGS_time_bytes, 4).status());
+  RETURN_IF_ERROR(tools::CheckWord("--all_reduce",
+                                   absl::GetFlag(FLAGS_all_reduce),
+                                   {std::begin(kWays), std::end(kWays)}));
   return Variants().status();
 }
 
@@ -103,12 +106,8 @@ absl::StatusOr<LeNetDevicesTask> TaskOf(const rpc::Agent& agent,
   const auto times = static_cast<int64_t>(variant.larger ? variant.devices : 1);
   task.data = absl::GetFlag(FLAGS_data);
   task.batch = absl::GetFlag(FLAGS_batch) * times;
-  ASSIGN_OR_RETURN(
-      const Stepping stepping,
-      SteppingFromFlags({.optimizer = {.kind = "sgd", .lr = 0.1}}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
-  task.optimizer = stepping.optimizer;
+  ASSIGN_OR_RETURN(task.optimizer,
+                   OptimizerFromFlags({.kind = "sgd", .lr = 0.1}));
   task.optimizer.lr *= static_cast<double>(times);
   task.all_reduce = absl::GetFlag(FLAGS_all_reduce);
   task.seed = absl::GetFlag(FLAGS_seed);
@@ -148,7 +147,7 @@ absl::StatusOr<double> Accuracy(const Devices& devices) {
 absl::StatusOr<std::string> TimeAllReduces(const Devices& devices,
                                            std::vector<Detail>& details) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
-                   NumbersOf(FLAGS_time_bytes, "time_bytes", 4));
+                   NumbersOf(FLAGS_time_bytes, 4));
   std::string text;
   for (const int64_t bytes : sizes) {
     absl::StrAppend(&text, "all-reduce of ", bytes, " bytes:");

@@ -21,7 +21,6 @@
 #include "examples/support/charts.h"
 #include "examples/support/findings.h"
 #include "examples/support/measurement.h"
-#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
 #include "examples/support/training_log.h"
@@ -37,21 +36,25 @@ ABSL_FLAG(int64_t, image, 128, "height and width of random images");
 ABSL_FLAG(std::string, data, "",
           "images to train on, as a folder of classes or CIFAR-10's files, a "
           "share at each worker; default random ones, drawn once");
-ABSL_FLAG(int64_t, steps, 10, "that are timed, or so often as many as below");
-ABSL_FLAG(int64_t, warm_up, 2, "the same before these");
+ABSL_FLAG(
+    int64_t, steps, 10,
+    "calls of the trainer that are timed, each of --steps_per_call steps");
+ABSL_FLAG(int64_t, warm_up, 2, "such calls before those that are timed");
 ABSL_FLAG(int64_t, steps_per_call, 0,
-          "that a worker takes before it says how it went; 0: one, and 20 on "
-          "GPUs, which have the next one before they end the last");
+          "steps that a worker takes before it answers; 0: one on CPUs, 20 on "
+          "GPUs, which then never wait for the trainer");
 ABSL_FLAG(bool, record, true,
           "on GPUs a step is recorded, and replayed as one graph");
-ABSL_FLAG(int64_t, bucket_mb, 25, "of gradients that travel as one");
+ABSL_FLAG(int64_t, bucket_mb, 25, "MB of gradients that are reduced as one");
 ABSL_FLAG(
     std::vector<std::string>, variants, {"ddp"},
-    "single, the first worker alone, ddp, all of them, zero, the same with the "
-    "optimizer's state divided, and periodic and gossip, of which each steps "
-    "by its own gradients and models are averaged, by all or in pairs, one "
-    "after the other");
-ABSL_FLAG(int64_t, average_every, 4, "steps, of periodic and gossip");
+    "what to measure, one after the other: single (the first worker alone), "
+    "ddp (all workers), zero (ddp with the optimizer's state divided), "
+    "periodic "
+    "and gossip (each worker steps by its own gradients, and the models of all "
+    "or of pairs are averaged)");
+ABSL_FLAG(int64_t, average_every, 4,
+          "of periodic and gossip: steps between two averages");
 ABSL_FLAG(std::string, gradients, "fp32",
           "how they travel: fp32, or bf16, which halves the bytes");
 ABSL_FLAG(int, power_sgd_rank, 0,
@@ -77,27 +80,24 @@ bool IsAveraged(const std::string& variant) {
 }
 
 absl::Status CheckFlags() {
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_classes, FLAGS_batch,
-                          FLAGS_image, FLAGS_steps, FLAGS_bucket_mb,
-                          FLAGS_average_every));
-  RETURN_IF_ERROR(AtLeast(0, FLAGS_steps_per_call, FLAGS_warm_up));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_width, FLAGS_classes, FLAGS_batch,
+                                 FLAGS_image, FLAGS_steps, FLAGS_bucket_mb,
+                                 FLAGS_average_every));
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_steps_per_call, FLAGS_warm_up,
+                                 FLAGS_power_sgd_rank));
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
-  if (gradients != "fp32" && gradients != "bf16")
-    return tools::WrongFlag("gradients", "is fp32 or bf16");
+  RETURN_IF_ERROR(tools::CheckWord("--gradients", gradients, {"fp32", "bf16"}));
   const int columns = absl::GetFlag(FLAGS_power_sgd_rank);
-  if (columns < 0) return tools::WrongFlag("power_sgd_rank", "is 0 or more");
   if (columns > 0 && gradients != "fp32")
-    return tools::WrongFlag("gradients", "is fp32 with --power_sgd_rank");
+    return tools::WrongFlag("gradients", "must be fp32 with --power_sgd_rank");
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "ddp" && variant != "zero" &&
-        !IsAveraged(variant)) {
-      return tools::WrongFlag(
-          "variants", "is a list of single, ddp, zero, periodic and gossip");
-    }
+    RETURN_IF_ERROR(
+        tools::CheckWord("--variants", variant,
+                         {"single", "ddp", "zero", "periodic", "gossip"}));
     if (variant != "single" && variant != "ddp" && gradients != "fp32")
-      return tools::WrongFlag("gradients", "is fp32 for " + variant);
+      return tools::WrongFlag("gradients", "must be fp32 for " + variant);
     if (variant == "zero" && columns > 0)
-      return tools::WrongFlag("power_sgd_rank", "is 0 for " + variant);
+      return tools::WrongFlag("power_sgd_rank", "must be 0 for " + variant);
   }
   return absl::OkStatus();
 }
@@ -109,13 +109,9 @@ absl::StatusOr<ReplicaTask> TaskFromFlags() {
   task.model.num_classes = absl::GetFlag(FLAGS_classes);
   task.model.seed = absl::GetFlag(FLAGS_seed);
   ASSIGN_OR_RETURN(
-      const Stepping stepping,
-      SteppingFromFlags(
-          {.optimizer = {
-               .kind = "sgd", .lr = 0.01, .others = {{"momentum", 0.9}}}}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
-  task.optimizer = stepping.optimizer;
+      task.optimizer,
+      OptimizerFromFlags(
+          {.kind = "sgd", .lr = 0.01, .others = {{"momentum", 0.9}}}));
   task.data = absl::GetFlag(FLAGS_data);
   task.batch = absl::GetFlag(FLAGS_batch);
   task.image = absl::GetFlag(FLAGS_image);

@@ -68,20 +68,14 @@ absl::StatusOr<optim::AnyOptions> RowOptimizer() {
 }
 
 absl::StatusOr<optim::AnyOptions> RestOptimizer() {
-  ASSIGN_OR_RETURN(const Stepping stepping,
-                   SteppingFromFlags({.optimizer = WordTraining().optimizer}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
-  return stepping.optimizer;
+  return OptimizerFromFlags(WordTraining().optimizer);
 }
 
 absl::Status CheckFlags() {
   RETURN_IF_ERROR(CheckWordFlags());
-  if (absl::GetFlag(FLAGS_servers) < 1)
-    return tools::WrongFlag("servers", "is 1 or more");
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_servers));
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "ddp")
-      return tools::WrongFlag("variants", "is a list of single and ddp");
+    RETURN_IF_ERROR(tools::CheckWord("--variants", variant, {"single", "ddp"}));
   }
   RETURN_IF_ERROR(RowOptimizer().status());
   return RestOptimizer().status();

@@ -56,8 +56,8 @@ ABSL_FLAG(double, skew, 1.05,
           "the k-th most wanted row is wanted k^-skew times as often; 0: all "
           "equally");
 ABSL_FLAG(bool, fill, true,
-          "have all rows be there first; else those never updated read as "
-          "their beginning");
+          "store all rows first; otherwise servers compute the rows that were "
+          "never updated whenever they are read");
 ABSL_FLAG(uint64_t, seed, 1, "of rows and keys");
 
 namespace baton::examples {
@@ -86,38 +86,35 @@ absl::StatusOr<Load> LoadOf(std::string_view name) {
     load.load = kind;
     if (name == known) return load;
   }
-  return tools::WrongFlag("load",
-                          "is a list of read, update, train, gather and copy");
+  return tools::CheckWord("--load", std::string(name),
+                          {"read", "update", "train", "gather", "copy"});
 }
 
 absl::StatusOr<RowTableTask> TaskFromFlags() {
   RowTableTask task;
   task.rows = absl::GetFlag(FLAGS_rows);
   task.backups = absl::GetFlag(FLAGS_backups);
-  ASSIGN_OR_RETURN(const Stepping stepping,
-                   SteppingFromFlags({.optimizer = {.lr = 0.01}}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
+  ASSIGN_OR_RETURN(const optim::AnyOptions optimizer,
+                   OptimizerFromFlags({.lr = 0.01}));
   task.table = {.name = "rows",
                 .width = absl::GetFlag(FLAGS_width),
                 .rows = absl::GetFlag(FLAGS_fixed) ? task.rows : 0,
                 .start = dist::RowStart::kNormal,
                 .scale = 0.01,
                 .seed = absl::GetFlag(FLAGS_seed),
-                .rule = stepping.optimizer};
+                .rule = optimizer};
   return task;
 }
 
 absl::Status CheckFlags() {
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_rows, FLAGS_width, FLAGS_batch,
-                          FLAGS_batches, FLAGS_ahead, FLAGS_servers));
-  if (absl::GetFlag(FLAGS_skew) < 0)
-    return tools::WrongFlag("skew", "is 0 or more");
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_rows, FLAGS_width, FLAGS_batch,
+                                 FLAGS_batches, FLAGS_ahead, FLAGS_servers));
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_skew));
   for (const std::string& load : absl::GetFlag(FLAGS_load))
     RETURN_IF_ERROR(LoadOf(load).status());
   ASSIGN_OR_RETURN(RowTableTask task, TaskFromFlags());
   RETURN_IF_ERROR(dist::Check(dist::ServerOptions{.tables = {task.table}}));
-  return NumbersOf(FLAGS_clients, "clients", 0).status();
+  return NumbersOf(FLAGS_clients, 0).status();
 }
 
 absl::StatusOr<std::vector<std::string>> ServersOf(const rpc::Agent& agent) {
@@ -186,7 +183,7 @@ absl::Status Run(rpc::Agent& agent) {
   RETURN_IF_ERROR(tools::Print(
       absl::StrCat(absl::StrJoin(task.servers, ", "), " serves\n")));
   ASSIGN_OR_RETURN(const std::vector<int64_t> clients,
-                   NumbersOf(FLAGS_clients, "clients", 0));
+                   NumbersOf(FLAGS_clients, 0));
   ASSIGN_OR_RETURN(const std::unique_ptr<RowExperiment> experiment,
                    RowExperiment::Make(agent, task));
   if (absl::GetFlag(FLAGS_fill) && task.table.rows == 0)

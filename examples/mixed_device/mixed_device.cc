@@ -59,11 +59,8 @@ absl::Status Main() {
                    DeviceFlag("table", absl::GetFlag(FLAGS_table)));
   ASSIGN_OR_RETURN(options.linear,
                    DeviceFlag("linear", absl::GetFlag(FLAGS_linear)));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_steps));
   const int steps = absl::GetFlag(FLAGS_steps);
-  if (steps < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--steps must be 1 or more, got ", steps));
-  }
   BagOfWords model(options);
   optim::Sgd sgd(model.Parameters(), {.lr = 2, .momentum = 0.9});
   TrainingLog log("mixed_device", "sentences",

@@ -21,7 +21,6 @@
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
 #include "examples/support/findings.h"
-#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/training_log.h"
 #include "models/distributed/server/compression.h"
@@ -58,44 +57,41 @@ constexpr char kUsage[] =
     "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
     "Trains a LeNet by trainers that push gradients to parameter servers.";
 
-absl::StatusOr<Stepping> SteppingAtServers() {
-  ASSIGN_OR_RETURN(Stepping stepping,
-                   SteppingFromFlags({.optimizer = {.lr = 0.1}}));
-  if (stepping.schedule == "constant") return stepping;
-  return absl::InvalidArgumentError(
-      absl::StrCat("--lr_schedule=", stepping.schedule,
-                   ": parameter servers step at a constant rate"));
+absl::StatusOr<optim::AnyOptions> OptimizerOfServers() {
+  return OptimizerFromFlags({.lr = 0.1});
 }
 
 absl::StatusOr<dist::Compression> CompressionFromFlags() {
-  const auto kind = dist::CompressionFromName(absl::GetFlag(FLAGS_compression));
-  if (!kind.has_value())
-    return tools::WrongFlag("compression", "is none, bf16 or topk");
-  const dist::Compression compression{.kind = *kind,
+  const std::string name = absl::GetFlag(FLAGS_compression);
+  RETURN_IF_ERROR(
+      tools::CheckWord("--compression", name, {"none", "bf16", "topk"}));
+  const dist::Compression compression{.kind = *dist::CompressionFromName(name),
                                       .keep = absl::GetFlag(FLAGS_top_share)};
   if (!dist::Check(compression).ok())
-    return tools::WrongFlag("top_share", "is above 0, and 1 at most");
+    return tools::WrongFlag("top_share", "must be more than 0, and 1 at most");
   return compression;
 }
 
 absl::Status CheckFlags() {
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_servers, FLAGS_pushes, FLAGS_batch));
-  if (absl::GetFlag(FLAGS_data).empty() &&
-      absl::GetFlag(FLAGS_gradients).empty()) {
-    return tools::WrongFlag("data", "names the images to train on");
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_servers, FLAGS_pushes, FLAGS_batch));
+  const std::string gradients = absl::GetFlag(FLAGS_gradients);
+  if (!gradients.empty()) {
+    RETURN_IF_ERROR(
+        tools::CheckWord("--gradients", gradients, {"lenet", "resnet50"}));
+  } else if (absl::GetFlag(FLAGS_data).empty()) {
+    return tools::WrongFlag("data", "is missing: give the images to train on");
   }
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
-    if (!dist::ConsistencyFromName(mode).has_value())
-      return tools::WrongFlag("mode", "is a list of bsp, ssp and async");
+    RETURN_IF_ERROR(tools::CheckWord("--mode", mode, {"bsp", "ssp", "async"}));
   }
-  RETURN_IF_ERROR(SteppingAtServers().status());
+  RETURN_IF_ERROR(OptimizerOfServers().status());
   RETURN_IF_ERROR(CompressionFromFlags().status());
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
 dist::ServerOptions OptionsFor(const std::string& mode, const Crew& crew) {
   dist::ServerOptions options;
-  options.rule = SteppingAtServers()->optimizer;
+  options.rule = *OptimizerOfServers();
   options.mode = *dist::ConsistencyFromName(mode);
   options.staleness = absl::GetFlag(FLAGS_staleness);
   options.trainers = static_cast<int32_t>(crew.trainers.size());
@@ -116,9 +112,8 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   run.pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
   Curve shown{.name = mode};
-  TrainingLog log(
-      mode, "updates",
-      [rate = SteppingAtServers()->optimizer.lr](int64_t) { return rate; });
+  TrainingLog log(mode, "updates",
+                  [rate = OptimizerOfServers()->lr](int64_t) { return rate; });
   int64_t told = 0;  // the version that was told last
   ASSIGN_OR_RETURN(
       const AccuracyCurve curve,

@@ -23,7 +23,6 @@
 #include "examples/support/charts.h"
 #include "examples/support/findings.h"
 #include "examples/support/measurement.h"
-#include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/training_log.h"
 #include "models/data/open.h"
@@ -37,15 +36,15 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(std::string, test_data, "",
           "images to look at the accuracy on; usual: the test split of --data, "
           "where that is CIFAR-10's binary form, else the same images");
-ABSL_FLAG(int, test_images, 1000, "of these, so many; 0: all");
+ABSL_FLAG(int, test_images, 1000, "how many of them are used; 0: all");
 ABSL_FLAG(int, depth, 18, "of the ResNet: 18, 34, 50, 101 or 152");
 ABSL_FLAG(int, width, 16,
           "channels behind the stem; 64 is the model as published");
 ABSL_FLAG(int, reports, 0,
           "trainers whose reports make a step; 0: all that are there");
 ABSL_FLAG(absl::Duration, wait, absl::Seconds(1),
-          "so long after its first report a step is made of those that have "
-          "come");
+          "how long the server waits after the first report of a step before "
+          "it steps by those that have come");
 ABSL_FLAG(int, steps, 300, "of the server");
 ABSL_FLAG(double, target_accuracy, 0,
           "end the training before the last step once this is reached; 0: do "
@@ -70,10 +69,11 @@ constexpr char kUsage[] =
 
 absl::Status CheckFlags() {
   RETURN_IF_ERROR(
-      AtLeast(1, FLAGS_steps, FLAGS_batch, FLAGS_width, FLAGS_depth));
-  RETURN_IF_ERROR(AtLeast(0, FLAGS_reports, FLAGS_test_images, FLAGS_pushes));
+      tools::AtLeast(1, FLAGS_steps, FLAGS_batch, FLAGS_width, FLAGS_depth));
+  RETURN_IF_ERROR(
+      tools::AtLeast(0, FLAGS_reports, FLAGS_test_images, FLAGS_pushes));
   if (absl::GetFlag(FLAGS_data).empty() && absl::GetFlag(FLAGS_pushes) == 0)
-    return tools::WrongFlag("data", "names the images to train on");
+    return tools::WrongFlag("data", "is missing: give the images to train on");
   RETURN_IF_ERROR(tools::TimeOf(FLAGS_wait).status());
   return tools::TimeOf(FLAGS_report_every).status();
 }
@@ -113,16 +113,9 @@ absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
   }
   const std::string data = absl::GetFlag(FLAGS_data);
   ASSIGN_OR_RETURN(
-      const Stepping stepping,
-      SteppingFromFlags(
-          {.optimizer = {.lr = 0.1, .others = {{"momentum", 0.9}}}}));
-  if (stepping.schedule != "constant") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lr_schedule=", stepping.schedule,
-                     ": the server steps at a constant rate"));
-  }
+      run.task.optimizer,
+      OptimizerFromFlags({.lr = 0.1, .others = {{"momentum", 0.9}}}));
   ASSIGN_OR_RETURN(run.task.model, ModelFor(data));
-  run.task.optimizer = stepping.optimizer;
   run.task.steps = absl::GetFlag(FLAGS_steps);
   run.task.reports = absl::GetFlag(FLAGS_reports);
   ASSIGN_OR_RETURN(run.task.wait, tools::TimeOf(FLAGS_wait));

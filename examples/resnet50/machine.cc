@@ -50,9 +50,8 @@ absl::Status CheckStreams(const Machine& machine) {
 }
 
 absl::Status ReadThreads(Machine& machine, int stages) {
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_threads_per_device));
   machine.threads_per_device = absl::GetFlag(FLAGS_threads_per_device);
-  if (machine.threads_per_device < 0)
-    return WrongFlag("threads_per_device", "must not be negative");
   if (machine.threads_per_device == 0)
     machine.threads_per_device = std::max(1, ComputeThreads() / stages);
   return absl::OkStatus();

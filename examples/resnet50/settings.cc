@@ -58,8 +58,7 @@ absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
   const std::string name = absl::GetFlag(FLAGS_loss);
   if (name == "mse" || (name.empty() && !real_data)) return dist::Loss::kMse;
   if (name == "cross_entropy" || name.empty()) return dist::Loss::kCrossEntropy;
-  return WrongFlag("loss",
-                   absl::StrCat("is mse or cross_entropy, not '", name, "'"));
+  return tools::CheckWord("--loss", name, {"mse", "cross_entropy"});
 }
 
 Stepping UsualStepping(bool real_data) {
@@ -71,25 +70,25 @@ Stepping UsualStepping(bool real_data) {
 }
 
 absl::Status ReadModel(Settings& settings) {
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_width, FLAGS_classes));
   settings.model.depth = absl::GetFlag(FLAGS_depth);
   settings.model.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
-  ASSIGN_OR_RETURN(settings.model.width,
-                   AtLeastOne("width", absl::GetFlag(FLAGS_width)));
-  ASSIGN_OR_RETURN(settings.model.num_classes,
-                   AtLeastOne("classes", absl::GetFlag(FLAGS_classes)));
+  settings.model.width = absl::GetFlag(FLAGS_width);
+  settings.model.num_classes = absl::GetFlag(FLAGS_classes);
   // Says at once what is wrong with the model or a cut.
   return models::ResNet::StageUnits(settings.model, settings.cuts, 0).status();
 }
 
 absl::Status ReadExperiment(Settings& settings) {
-  ASSIGN_OR_RETURN(settings.image,
-                   AtLeastOne("image", absl::GetFlag(FLAGS_image)));
-  ASSIGN_OR_RETURN(settings.batches,
-                   AtLeastOne("batches", absl::GetFlag(FLAGS_batches)));
-  ASSIGN_OR_RETURN(settings.repeat,
-                   AtLeastOne("repeat", absl::GetFlag(FLAGS_repeat)));
-  ASSIGN_OR_RETURN(settings.epochs,
-                   AtLeastOne("epochs", absl::GetFlag(FLAGS_epochs)));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_image, FLAGS_batches, FLAGS_repeat,
+                                 FLAGS_epochs));
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_limit, FLAGS_loader_threads));
+  settings.image = absl::GetFlag(FLAGS_image);
+  settings.batches = absl::GetFlag(FLAGS_batches);
+  settings.repeat = absl::GetFlag(FLAGS_repeat);
+  settings.epochs = absl::GetFlag(FLAGS_epochs);
+  settings.limit = absl::GetFlag(FLAGS_limit);
+  settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);
   return absl::OkStatus();
 }
 
@@ -98,8 +97,8 @@ absl::Status ReadExperiment(Settings& settings) {
 absl::StatusOr<Settings> SettingsFromFlags() {
   Settings settings;
   PipelineDefaults defaults = {.split_size = kUsualSplitSize, .cuts = EvenCuts};
-  ASSIGN_OR_RETURN(defaults.batch,
-                   AtLeastOne("batch", absl::GetFlag(FLAGS_batch)));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_batch));
+  defaults.batch = absl::GetFlag(FLAGS_batch);
   ASSIGN_OR_RETURN(static_cast<PipelineSettings&>(settings),
                    PipelineSettingsFromFlags(defaults));
   settings.data = absl::GetFlag(FLAGS_data);
@@ -109,18 +108,12 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   ASSIGN_OR_RETURN(settings.loss, LossFlag(real));
   ASSIGN_OR_RETURN(settings.stepping, SteppingFromFlags(UsualStepping(real)));
   settings.test_data = absl::GetFlag(FLAGS_test_data);
-  settings.limit = absl::GetFlag(FLAGS_limit);
-  settings.loader_threads = absl::GetFlag(FLAGS_loader_threads);
   ASSIGN_OR_RETURN(settings.saving, SavingFromFlags());
   if (real && settings.split_sizes.size() > 1) {
     return WrongFlag("split_size", "takes one size with --data");
   }
   if (!real && settings.stepping.schedule != "constant")
     return WrongFlag("lr_schedule", "is for --data");
-  if (settings.limit < 0) return WrongFlag("limit", "must not be negative");
-  if (settings.loader_threads < 0) {
-    return WrongFlag("loader_threads", "must not be negative");
-  }
   return settings;
 }
 

@@ -59,23 +59,19 @@ constexpr char kUsage[] =
     "action. Workers may be lost and join meanwhile.";
 
 absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
-  if (inference != "plain" && inference != "batched")
-    return tools::WrongFlag("inference", "is a list of plain and batched");
+  RETURN_IF_ERROR(
+      tools::CheckWord("--inference", inference, {"plain", "batched"}));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_episodes, FLAGS_rounds));
   ReinforceOptions options;
   options.seed = absl::GetFlag(FLAGS_seed);
   options.episodes = absl::GetFlag(FLAGS_episodes);
   options.rounds = absl::GetFlag(FLAGS_rounds);
   options.goal = absl::GetFlag(FLAGS_goal);
-  if (options.episodes < 1) return tools::WrongFlag("episodes", "is 1 or more");
-  if (options.rounds < 1) return tools::WrongFlag("rounds", "is 1 or more");
   options.batching.batched = inference == "batched";
   ASSIGN_OR_RETURN(options.batching.max_wait, tools::TimeOf(FLAGS_max_wait));
-  ASSIGN_OR_RETURN(options.policy.hidden, NumbersOf(FLAGS_hidden, "hidden", 1));
-  ASSIGN_OR_RETURN(const Stepping stepping,
-                   SteppingFromFlags({.optimizer = options.policy.optimizer}));
-  if (stepping.schedule != "constant")
-    return tools::WrongFlag("lr_schedule", "is constant here");
-  options.policy.optimizer = stepping.optimizer;
+  ASSIGN_OR_RETURN(options.policy.hidden, NumbersOf(FLAGS_hidden, 1));
+  ASSIGN_OR_RETURN(options.policy.optimizer,
+                   OptimizerFromFlags(options.policy.optimizer));
   options.policy.gamma = absl::GetFlag(FLAGS_gamma);
   options.policy.seed = options.seed;
   return options;
@@ -84,9 +80,8 @@ absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
 absl::Status CheckFlags() {
   for (const std::string& inference : absl::GetFlag(FLAGS_inference))
     RETURN_IF_ERROR(OptionsFor(inference).status());
-  if (absl::GetFlag(FLAGS_requests) < 0)
-    return tools::WrongFlag("requests", "is 0 or more");
-  return NumbersOf(FLAGS_observers, "observers", 0).status();
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_requests));
+  return NumbersOf(FLAGS_observers, 0).status();
 }
 
 absl::StatusOr<Measurement> Train(rpc::Agent& agent,
@@ -163,7 +158,7 @@ absl::Status Run(rpc::Agent& agent) {
   Findings findings;
   std::vector<Curve> curves;
   ASSIGN_OR_RETURN(const std::vector<int64_t> observers,
-                   NumbersOf(FLAGS_observers, "observers", 0));
+                   NumbersOf(FLAGS_observers, 0));
   for (const std::string& inference : absl::GetFlag(FLAGS_inference)) {
     if (absl::GetFlag(FLAGS_requests) == 0) {
       ASSIGN_OR_RETURN(Measurement measured, Train(agent, inference, curves));

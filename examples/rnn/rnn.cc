@@ -57,11 +57,10 @@ struct Task {
 
 absl::Status CheckFlags() {
   RETURN_IF_ERROR(CheckWordFlags());
-  if (absl::GetFlag(FLAGS_clip_norm) < 0)
-    return tools::WrongFlag("clip_norm", "is 0 or more");
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_clip_norm));
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
-    if (variant != "single" && variant != "remote")
-      return tools::WrongFlag("variants", "is a list of single and remote");
+    RETURN_IF_ERROR(
+        tools::CheckWord("--variants", variant, {"single", "remote"}));
   }
   ASSIGN_OR_RETURN(const Saving saving, SavingFromFlags());
   if (!saving.weights.empty())

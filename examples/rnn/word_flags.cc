@@ -4,7 +4,6 @@
 #include "examples/rnn/word_flags.h"
 
 #include "absl/flags/flag.h"
-#include "examples/support/number_flags.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -13,29 +12,29 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(std::string, held_out, "",
           "another, on which the perplexity is told; default the last tenth of "
           "--data");
-ABSL_FLAG(int64_t, vocabulary, 10'000, "the most frequent words are known");
+ABSL_FLAG(int64_t, vocabulary, 10'000,
+          "words that the model knows: the most frequent ones");
 ABSL_FLAG(int64_t, width, 128, "of what stands for a word, and of the LSTM");
 ABSL_FLAG(int64_t, layers, 1, "of the LSTM");
 ABSL_FLAG(double, dropout, 0.2, "before the LSTM and behind it");
 ABSL_FLAG(int64_t, batch, 20, "columns of the text that are read side by side");
-ABSL_FLAG(int64_t, length, 35, "words of each that a step learns from");
+ABSL_FLAG(int64_t, length, 35, "words of each column that a step learns from");
 ABSL_FLAG(int64_t, epochs, 1, "times that the text is read");
-ABSL_FLAG(int64_t, steps, 0, "at most; 0: all of the epochs");
+ABSL_FLAG(int64_t, steps, 0, "most steps; 0: all of the epochs");
 ABSL_FLAG(uint64_t, seed, 1, "of weights and dropout");
 
 namespace baton::examples {
 
 absl::Status CheckWordFlags() {
   if (absl::GetFlag(FLAGS_data).empty())
-    return tools::WrongFlag("data", "names the text to learn from");
-  if (absl::GetFlag(FLAGS_vocabulary) < 2)
-    return tools::WrongFlag("vocabulary", "is 2 or more");
-  RETURN_IF_ERROR(AtLeast(1, FLAGS_width, FLAGS_layers, FLAGS_batch,
-                          FLAGS_length, FLAGS_epochs));
-  RETURN_IF_ERROR(AtLeast(0, FLAGS_steps));
+    return tools::WrongFlag("data", "is missing: give the text to learn from");
+  RETURN_IF_ERROR(tools::AtLeast(2, FLAGS_vocabulary));
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_width, FLAGS_layers, FLAGS_batch,
+                                 FLAGS_length, FLAGS_epochs));
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_steps));
   const double dropout = absl::GetFlag(FLAGS_dropout);
   if (dropout < 0 || dropout >= 1)
-    return tools::WrongFlag("dropout", "is 0 or more, and less than 1");
+    return tools::WrongFlag("dropout", "must be 0 or more, and less than 1");
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include "examples/support/number_flags.h"
 
+#include "absl/flags/reflection.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "tools/command_line.h"
@@ -10,25 +11,18 @@
 namespace baton::examples {
 
 absl::StatusOr<std::vector<int64_t>> NumbersOf(
-    const absl::Flag<std::vector<std::string>>& flag, const char* name,
-    int64_t least) {
+    const absl::Flag<std::vector<std::string>>& flag, int64_t least) {
   std::vector<int64_t> numbers;
   for (const std::string& text : absl::GetFlag(flag)) {
     int64_t number = 0;
     if (!absl::SimpleAtoi(text, &number) || number < least) {
-      return tools::WrongFlag(
-          name, absl::StrCat("is a list of numbers of ", least, " or more"));
+      return tools::WrongFlag(absl::GetFlagReflectionHandle(flag).Name(),
+                              absl::StrCat("takes numbers of ", least,
+                                           " or more, not '", text, "'"));
     }
     numbers.push_back(number);
   }
   return numbers;
-}
-
-absl::Status CheckAtLeast(absl::string_view name, int64_t value,
-                          int64_t least) {
-  if (value >= least) return absl::OkStatus();
-  return tools::WrongFlag(std::string(name).c_str(),
-                          absl::StrCat("is ", least, " or more"));
 }
 
 }  // namespace baton::examples

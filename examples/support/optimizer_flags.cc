@@ -25,7 +25,8 @@ ABSL_FLAG(std::optional<double>, weight_decay, std::nullopt,
 ABSL_FLAG(std::string, lr_schedule, "",
           "of the learning rate, over all steps: constant, linear, cosine, "
           "one-cycle, warm-cosine or warm-linear; default warm-cosine, which "
-          "rises for a tenth of the steps and then falls to 0");
+          "rises for a tenth of the steps and then falls to 0, or constant "
+          "where a program takes that alone");
 
 namespace baton::examples {
 
@@ -64,6 +65,14 @@ absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual) {
                ops::StepRule(stepping.optimizer));
   }));
   return stepping;
+}
+
+absl::StatusOr<optim::AnyOptions> OptimizerFromFlags(
+    const optim::AnyOptions& usual) {
+  ASSIGN_OR_RETURN(Stepping stepping, SteppingFromFlags({.optimizer = usual}));
+  RETURN_IF_ERROR(
+      tools::CheckWord("--lr_schedule", stepping.schedule, {"constant"}));
+  return std::move(stepping.optimizer);
 }
 
 }  // namespace baton::examples

@@ -29,4 +29,8 @@ struct Stepping {
 // defaults. InvalidArgument lists what there is.
 absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual);
 
+// The same for a program whose rate stays as it is: --lr_schedule is wrong.
+absl::StatusOr<optim::AnyOptions> OptimizerFromFlags(
+    const optim::AnyOptions& usual);
+
 }  // namespace baton::examples

@@ -40,7 +40,7 @@ ABSL_FLAG(std::vector<std::string>, split_size, {},
           "rows (images, texts) of a micro-batch; several, as in 10,20,40, "
           "give the curve; default 20 images, a quarter of the texts");
 ABSL_FLAG(std::vector<std::string>, split_sizes, {},
-          "another name of --split_size, which it comes before");
+          "another name of --split_size; counts where both are given");
 ABSL_FLAG(std::vector<std::string>, micro_batches, {},
           "instead of --split_size, rows of each micro-batch, as in 20+40+60; "
           "several give a curve; resnet50_single_machine needs --device=cuda");
@@ -142,30 +142,21 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
   return lists;
 }
 
-absl::Status CheckNames(const char* flag, const std::vector<std::string>& names,
-                        const std::vector<std::string>& known) {
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    return WrongFlag(
-        flag, absl::StrCat("takes names among ", absl::StrJoin(known, ", "),
-                           ", not '", name, "'"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::vector<std::string>> Variants(
     const std::vector<std::string>& known) {
   std::vector<std::string> variants = absl::GetFlag(FLAGS_variants);
-  RETURN_IF_ERROR(CheckNames("variants", variants, known));
+  for (const std::string& variant : variants)
+    RETURN_IF_ERROR(tools::CheckWord("--variants", variant, known));
   if (variants.empty()) return WrongFlag("variants", "names none");
   return variants;
 }
 
 absl::StatusOr<std::vector<std::string>> RequiredPaths() {
   std::vector<std::string> paths = absl::GetFlag(FLAGS_require_path);
-  for (std::string& path : paths)
+  for (std::string& path : paths) {
     std::replace(path.begin(), path.end(), '_', ' ');
-  RETURN_IF_ERROR(CheckNames("require_path", paths, KnownPaths()));
+    RETURN_IF_ERROR(tools::CheckWord("--require_path", path, KnownPaths()));
+  }
   return paths;
 }
 
@@ -194,11 +185,8 @@ absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
   choice.name = absl::GetFlag(FLAGS_schedule);
   if (choice.name.empty()) choice.name = StagesAreAuto() ? "auto" : "gpipe";
   choice.most_held = absl::GetFlag(FLAGS_most_held);
-  const std::vector<std::string> names = dist::ScheduleNames();
-  if (std::find(names.begin(), names.end(), choice.name) == names.end()) {
-    return WrongFlag("schedule", absl::StrCat("is ", absl::StrJoin(names, ", "),
-                                              ", not '", choice.name, "'"));
-  }
+  RETURN_IF_ERROR(
+      tools::CheckWord("--schedule", choice.name, dist::ScheduleNames()));
   if (choice.most_held != 0 && choice.most_held < 1)
     return WrongFlag("most_held", "takes 0, or 1 and more");
   const std::string file = absl::GetFlag(FLAGS_schedule_file);
@@ -230,12 +218,6 @@ absl::StatusOr<int> Replicas(int64_t batch) {
 
 }  // namespace
 
-absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value) {
-  if (value < 1)
-    return WrongFlag(flag, absl::StrCat("must be 1 or more, got ", value));
-  return value;
-}
-
 absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
     const PipelineDefaults& defaults) {
   PipelineSettings settings;
@@ -251,19 +233,17 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   if (settings.recover && settings.replicas > 1)
     return WrongFlag("recover", "goes not with --replicas");
   settings.choose_stages = StagesAreAuto();
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_worker_mib, FLAGS_trials));
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
-  if (settings.worker_mib < 0)
-    return WrongFlag("worker_mib", "must not be negative");
   settings.trials = absl::GetFlag(FLAGS_trials);
-  if (settings.trials < 0) return WrongFlag("trials", "must not be negative");
   settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
   settings.at_once = absl::GetFlag(FLAGS_at_once);
   if (settings.at_once < 1 || settings.at_once > 16)
     return WrongFlag("at_once", "takes 1 to 16");
   settings.overlap = absl::GetFlag(FLAGS_overlap);
   const std::string graph = absl::GetFlag(FLAGS_graph);
-  if (graph != "" && graph != "on" && graph != "off")
-    return WrongFlag("graph", absl::StrCat("is on or off, not '", graph, "'"));
+  if (!graph.empty())
+    RETURN_IF_ERROR(tools::CheckWord("--graph", graph, {"on", "off"}));
   settings.graph = graph != "off";
   settings.deferred_batch_norm = absl::GetFlag(FLAGS_deferred_batch_norm);
   settings.json = absl::GetFlag(FLAGS_json);

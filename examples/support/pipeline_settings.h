@@ -66,9 +66,6 @@ struct PipelineDefaults {
 absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
     const PipelineDefaults& defaults);
 
-// InvalidArgument names the flag, for what is no positive number.
-absl::StatusOr<int64_t> AtLeastOne(const char* flag, int64_t value);
-
 // One row of an experiment.
 struct Variant {
   // "single", "split", "calls", "pipelined 20", "local 20"

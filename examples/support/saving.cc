@@ -10,6 +10,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "tools/command_line.h"
 
 ABSL_FLAG(std::string, checkpoint_dir, "",
@@ -27,15 +28,12 @@ ABSL_FLAG(std::string, weights, "",
 namespace baton::examples {
 namespace {
 
-using tools::WrongFlag;
-
 absl::StatusOr<Saving::Resume> ResumeFlag() {
   const std::string name = absl::GetFlag(FLAGS_resume);
   if (name == "no") return Saving::Resume::kNo;
   if (name == "latest") return Saving::Resume::kLatest;
   if (name == "whole") return Saving::Resume::kWhole;
-  return WrongFlag("resume",
-                   absl::StrCat("is no, latest or whole, not '", name, "'"));
+  return tools::CheckWord("--resume", name, {"no", "latest", "whole"});
 }
 
 }  // namespace
@@ -46,16 +44,12 @@ absl::StatusOr<Saving> SavingFromFlags() {
   saving.checkpoints.keep = absl::GetFlag(FLAGS_keep);
   saving.every = absl::GetFlag(FLAGS_save_every);
   saving.weights = absl::GetFlag(FLAGS_weights);
-  auto resume = ResumeFlag();
-  if (!resume.ok()) return resume.status();
-  saving.resume = *resume;
-  if (saving.checkpoints.keep < 0)
-    return WrongFlag("keep", "must not be negative");
-  if (saving.every < 0) return WrongFlag("save_every", "must not be negative");
+  ASSIGN_OR_RETURN(saving.resume, ResumeFlag());
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_keep, FLAGS_save_every));
   if (!saving.on() &&
       (saving.every > 0 || saving.resume != Saving::Resume::kNo))
-    return WrongFlag("checkpoint_dir",
-                     "is missing, but --save_every or --resume is given");
+    return tools::WrongFlag(
+        "checkpoint_dir", "is missing, but --save_every or --resume is given");
   return saving;
 }
 

@@ -47,11 +47,11 @@ absl::StatusOr<TextTask> TextTaskFromFlags() {
                    SteppingFromFlags({.optimizer = {.kind = "adamw"},
                                       .schedule = "warm-cosine"}));
   if (task.text.empty())
-    return tools::WrongFlag("text", "names a file or a folder of files");
-  if (task.steps < 1) return tools::WrongFlag("steps", "must be 1 or more");
-  if (task.batch < 1) return tools::WrongFlag("batch", "must be 1 or more");
-  if (task.model.vocabulary < data::ByteText::kVocabulary)
-    return tools::WrongFlag("vocabulary", "must be 256 or more");
+    return tools::WrongFlag("text",
+                            "is missing: give a file or a folder of files");
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_steps, FLAGS_batch));
+  RETURN_IF_ERROR(
+      tools::AtLeast(data::ByteText::kVocabulary, FLAGS_vocabulary));
   RETURN_IF_ERROR(models::TransformerUnits(task.model).status());
   return task;
 }

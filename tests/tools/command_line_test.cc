@@ -4,6 +4,7 @@
 #include "tools/command_line.h"
 
 #include <chrono>
+#include <cmath>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -14,6 +15,7 @@
 ABSL_FLAG(absl::Duration, patience, absl::Seconds(1), "how long to wait");
 ABSL_FLAG(int, batch_size, 7, "images in a batch");
 ABSL_FLAG(bool, fast, false, "go fast");
+ABSL_FLAG(double, share, 0.5, "a part of it");
 ABSL_FLAG(std::string, word, "", "any text");
 
 namespace baton::tools {
@@ -50,7 +52,11 @@ TEST_F(Flags, EndAtTwoDashes) {
 }
 
 TEST_F(Flags, SayWhichOneIsWrong) {
-  EXPECT_EQ(ErrorOf({"--batchsize=8"}), "unknown flag --batchsize; see --help");
+  EXPECT_EQ(ErrorOf({"--batchsize=8"}),
+            "unknown flag --batchsize (do you mean --batch_size?); see --help");
+  EXPECT_EQ(ErrorOf({"--fats"}),
+            "unknown flag --fats (do you mean --fast?); see --help");
+  EXPECT_EQ(ErrorOf({"--nonsense"}), "unknown flag --nonsense; see --help");
   EXPECT_THAT(ErrorOf({"--batch_size=many"}),
               HasSubstr("--batch_size=many is not a valid value; give a "
                         "whole number"));
@@ -82,6 +88,37 @@ TEST_F(Flags, TimesAreWholeMillisecondsThatClocksCanBeAddedTo) {
   }
   EXPECT_EQ(time(absl::Microseconds(500), milliseconds(1)).status().message(),
             "--patience=500us is too short: give 1ms or more");
+}
+
+TEST_F(Flags, AreAtLeastWhatTheyMustBe) {
+  absl::SetFlag(&FLAGS_share, 0.25);
+  EXPECT_TRUE(AtLeast(0.25, FLAGS_batch_size, FLAGS_share).ok());
+  EXPECT_EQ(AtLeast(7, FLAGS_batch_size, FLAGS_share).message(),
+            "--share=0.25 is too small: give 7 or more");
+  absl::SetFlag(&FLAGS_batch_size, -3);
+  EXPECT_EQ(AtLeast(0, FLAGS_batch_size, FLAGS_share).message(),
+            "--batch_size=-3 is too small: give 0 or more");
+  absl::SetFlag(&FLAGS_share, std::nan(""));
+  EXPECT_TRUE(absl::IsInvalidArgument(AtLeast(0, FLAGS_share)));
+}
+
+TEST(Words, ThatNobodyTakesAreNamedWithTheNearest) {
+  const std::vector<std::string> words = {"status", "rrefs", "trace"};
+  EXPECT_TRUE(CheckWord("--show", "rrefs", words).ok());
+  EXPECT_EQ(CheckWord("--show", "stauts", words).message(),
+            "--show takes status, rrefs or trace, not 'stauts' (do you mean "
+            "status?)");
+  EXPECT_EQ(CheckWord("--show", "", words).message(),
+            "--show takes status, rrefs or trace, not ''");
+  EXPECT_EQ(CheckWord("--rate", "cosine", {"constant"}).message(),
+            "--rate takes constant, not 'cosine'");
+}
+
+TEST(Words, AreMeantWhereTheyAreNear) {
+  EXPECT_EQ(DoYouMean("bps", {"async", "bsp"}), " (do you mean bsp?)");
+  EXPECT_EQ(DoYouMean("fp8", {"fp32", "fp16"}), "");
+  EXPECT_EQ(DoYouMean("x", {"y", "xy"}), "");
+  EXPECT_EQ(DoYouMean("adm", {"adamw", "adam"}), " (do you mean adam?)");
 }
 
 TEST_F(Flags, AreListedByHelp) {

@@ -29,7 +29,7 @@ TEST(ComputeWords, ThatAreWrongNameTheirFlag) {
   };
   EXPECT_THAT(why("tpu", "fp32"), HasSubstr("--device"));
   EXPECT_EQ(why("cuda", "int8"),
-            "--dtype is fp32, tf32, bf16 or fp16, not 'int8'");
+            "--dtype takes fp32, tf32, bf16 or fp16, not 'int8'");
   EXPECT_EQ(why("cpu", "bf16"), "--dtype bf16 needs --device=cuda");
 }
 

@@ -40,8 +40,7 @@ absl::Status Main(const std::vector<std::string>& workers) {
         "give a folder and the workers: baton-certs --out=certs worker1 "
         "trainer");
   }
-  if (absl::GetFlag(FLAGS_days) < 1)
-    return absl::InvalidArgumentError("--days must be 1 or more");
+  RETURN_IF_ERROR(AtLeast(1, FLAGS_days));
   const absl::Time now = absl::Now();
   const absl::Time until = now + absl::Hours(24) * absl::GetFlag(FLAGS_days);
   RETURN_IF_ERROR(

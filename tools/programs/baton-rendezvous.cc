@@ -36,14 +36,14 @@ constexpr char kUsage[] =
 
 absl::StatusOr<int> Main() {
   SetLogName(rpc::kRendezvousName);
-  const int most = absl::GetFlag(FLAGS_max_members);
-  if (most < 0) return WrongFlag("max_members", "must be 0 or more");
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_max_members));
   StopSignal stop;
   ASSIGN_OR_RETURN(const rpc::Security security,
                    SecurityFromFlags(rpc::kRendezvousName));
   ASSIGN_OR_RETURN(
       const std::unique_ptr<rpc::RendezvousServer> server,
-      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security, most));
+      rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security,
+                                  absl::GetFlag(FLAGS_max_members)));
   stop.Keep();  // who reads the next line may send it at once
   std::printf("rendezvous at %s\n", server->address().c_str());
   std::fflush(stdout);

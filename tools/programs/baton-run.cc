@@ -63,9 +63,9 @@ ABSL_FLAG(absl::Duration, restart_window, absl::Minutes(5),
           "a worker that dies more often than --restarts within this time is "
           "not started again; the same for --trainer_restarts");
 ABSL_FLAG(absl::Duration, restart_pause, absl::Milliseconds(100),
-          "before a worker is started again that died within 10s of its last "
-          "start, again and again twice as long, up to 30s; others are started "
-          "at once");
+          "how long to wait before a worker is started again that died within "
+          "10s of its last start; doubles each time, up to 30s; others are "
+          "started at once");
 ABSL_FLAG(int, spares, 0,
           "more workers, spare1, spare2, ..., which the trainer does not wait "
           "for and gives something to do when it needs them");
@@ -113,12 +113,24 @@ std::string FolderOfThisProgram() {
   return path.parent_path().string();
 }
 
-// The program beside this one where there is such a file, else as it is, to be
-// looked for on PATH.
-std::string FindProgram(const std::string& name) {
+// The program beside this one or, where that has none of the name, on PATH.
+absl::StatusOr<std::string> FindProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
-  const std::string beside = absl::StrCat(FolderOfThisProgram(), "/", name);
-  return ::access(beside.c_str(), X_OK) == 0 ? beside : name;
+  const std::string own = FolderOfThisProgram();
+  const char* path = std::getenv("PATH");
+  std::vector<std::string> folders =
+      absl::StrSplit(path == nullptr ? "" : path, ':', absl::SkipEmpty());
+  folders.insert(folders.begin(), own);
+  for (const std::string& folder : folders) {
+    const std::string file = absl::StrCat(folder, "/", name);
+    if (::access(file.c_str(), X_OK) == 0) return file;
+  }
+  std::vector<std::string> beside;
+  for (const auto& file : std::filesystem::directory_iterator(own))
+    beside.push_back(file.path().filename());
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no program '", name, "' beside baton-run or on ",
+                   "PATH", DoYouMean(name, beside)));
 }
 
 int AllWorkers(const NodeFlags& nodes) {
@@ -133,16 +145,12 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer,
   if (workers < 1 || workers > kMostWorkers)
     return absl::InvalidArgumentError(
         absl::StrCat("--workers must be 1 to ", kMostWorkers));
-  if (absl::GetFlag(FLAGS_cores_per_worker) < 0)
-    return absl::InvalidArgumentError("--cores_per_worker must be 0 or more");
-  if (absl::GetFlag(FLAGS_restarts) < 0)
-    return absl::InvalidArgumentError("--restarts must be 0 or more");
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_cores_per_worker, FLAGS_restarts,
+                          FLAGS_trainer_restarts));
   const int spares = absl::GetFlag(FLAGS_spares);
   if (spares < 0 || spares > kMostWorkers)
     return absl::InvalidArgumentError(
         absl::StrCat("--spares must be 0 to ", kMostWorkers));
-  if (absl::GetFlag(FLAGS_trainer_restarts) < 0)
-    return absl::InvalidArgumentError("--trainer_restarts must be 0 or more");
   const int least = absl::GetFlag(FLAGS_min_workers);
   if (least < -1 || least > AllWorkers(nodes))
     return absl::InvalidArgumentError(
@@ -196,12 +204,12 @@ size_t ThreadsOf(const std::vector<int>& cores) {
   return std::max<size_t>(1, AllowedCores().size() / workers);
 }
 
-ProcessSpec WorkerSpec(std::string name, const std::vector<int>& cores,
+ProcessSpec WorkerSpec(std::string name, const std::string& program,
+                       const std::vector<int>& cores,
                        const std::vector<std::string>& compute) {
   ProcessSpec spec;
   spec.name = std::move(name);
-  const std::string program = absl::GetFlag(FLAGS_worker_program);
-  spec.args = {FindProgram(program.empty() ? "baton-worker" : program)};
+  spec.args = {program};
   spec.args.insert(spec.args.end(), compute.begin(), compute.end());
   for (const auto flag : absl::StrSplit(absl::GetFlag(FLAGS_worker_flags), ' ',
                                         absl::SkipEmpty())) {
@@ -237,26 +245,31 @@ absl::Status AddWorkers(int node, RunPlan& plan) {
     ASSIGN_OR_RETURN(cores, DivideCores(all, size));
   }
   ASSIGN_OR_RETURN(const auto compute, ComputeFlags(all));
+  const std::string daemon = absl::GetFlag(FLAGS_worker_program);
+  ASSIGN_OR_RETURN(const std::string program,
+                   FindProgram(daemon.empty() ? "baton-worker" : daemon));
   for (int i = 0; i < workers; ++i) {
-    plan.workers.push_back(
-        WorkerSpec(WorkerName(node, workers, i), cores[i], compute[i]));
+    plan.workers.push_back(WorkerSpec(WorkerName(node, workers, i), program,
+                                      cores[i], compute[i]));
     plan.workers.back().environment["BATON_RANK"] =
         absl::StrCat(node * workers + i + 1);
   }
   const int spares_before = node * (all - workers);
   for (int i = workers; i < all; ++i) {
-    plan.spares.push_back(WorkerSpec(
-        rpc::SpareName(spares_before + i - workers + 1), cores[i], compute[i]));
+    plan.spares.push_back(
+        WorkerSpec(rpc::SpareName(spares_before + i - workers + 1), program,
+                   cores[i], compute[i]));
     plan.spares.back().environment["BATON_RANK"] = "";
   }
   return absl::OkStatus();
 }
 
-ProcessSpec TrainerSpec(const std::vector<std::string>& trainer) {
+absl::StatusOr<ProcessSpec> TrainerSpec(
+    const std::vector<std::string>& trainer) {
   ProcessSpec spec;
   spec.name = "trainer";
   spec.args = trainer;
-  spec.args[0] = FindProgram(trainer[0]);
+  ASSIGN_OR_RETURN(spec.args[0], FindProgram(trainer[0]));
   spec.environment = {{"BATON_NAME", "trainer"}, {"BATON_RANK", "0"}};
   return spec;
 }
@@ -267,7 +280,9 @@ absl::StatusOr<RunPlan> MakePlan(const std::vector<std::string>& trainer,
   RunPlan plan;
   RETURN_IF_ERROR(SetPolicy(plan));
   RETURN_IF_ERROR(AddWorkers(nodes.node, plan));
-  if (nodes.node == 0) plan.trainer = TrainerSpec(trainer);
+  if (nodes.node == 0) {
+    ASSIGN_OR_RETURN(plan.trainer, TrainerSpec(trainer));
+  }
   const std::map<std::string, std::string> security = SecurityEnvironment();
   const int workers = AllWorkers(nodes);
   const bool own_wait = std::getenv("OMP_WAIT_POLICY") != nullptr ||

@@ -57,11 +57,9 @@ constexpr char kUsage[] =
 absl::Status SetUpLog() {
   const std::string name = absl::GetFlag(FLAGS_log);
   if (name.empty()) return absl::OkStatus();
-  const auto level = LogLevelFromName(name);
-  if (!level.has_value())
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--log is debug, info, warning or error, not '", name, "'"));
-  SetLogLevel(*level);
+  RETURN_IF_ERROR(
+      CheckWord("--log", name, {"debug", "info", "warning", "error"}));
+  SetLogLevel(*LogLevelFromName(name));
   return absl::OkStatus();
 }
 
@@ -91,8 +89,7 @@ absl::StatusOr<int> Main(char** argv) {
   ASSIGN_OR_RETURN(
       const auto shutdown_timeout,
       TimeOf(FLAGS_shutdown_timeout, std::chrono::milliseconds(0)));
-  if (absl::GetFlag(FLAGS_threads) < 0)
-    return absl::InvalidArgumentError("--threads must be 0 or more");
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_threads));
   RETURN_IF_ERROR(
       SetCoresAndThreads(cores, absl::GetFlag(FLAGS_threads), argv));
   ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));

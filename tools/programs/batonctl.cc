@@ -74,8 +74,7 @@ std::string FlagOr(const std::string& flag, const char* variable,
 }
 
 absl::StatusOr<ObserverOptions> OptionsFromFlags() {
-  if (absl::GetFlag(FLAGS_times) < 0)
-    return absl::InvalidArgumentError("--times must be 0 or more");
+  RETURN_IF_ERROR(AtLeast(0, FLAGS_times));
   ObserverOptions options;
   ASSIGN_OR_RETURN(options.timeout, TimeOf(FLAGS_timeout));
   RETURN_IF_ERROR(TimeOf(FLAGS_interval).status());
@@ -198,16 +197,23 @@ absl::StatusOr<std::unique_ptr<Observer>> ObserveLocal(
   return absl::InvalidArgumentError(text);
 }
 
-absl::Status Main(const std::vector<std::string>& words) {
-  const bool traces = words == std::vector<std::string>{"trace"};
-  if (!traces && (words.size() != 1 || TablesOf(words[0], {}).empty()))
+absl::Status CheckCommand(const std::vector<std::string>& words) {
+  if (words.empty()) {
     return absl::InvalidArgumentError(
-        "one command is needed: status, rrefs, contexts, channels or trace");
+        "a command is missing, as in: batonctl status; see --help");
+  }
+  if (words.size() > 1) return UnexpectedArgument(words[1]);
+  return CheckWord("batonctl", words[0],
+                   {"status", "rrefs", "contexts", "channels", "trace"});
+}
+
+absl::Status Main(const std::vector<std::string>& words) {
+  RETURN_IF_ERROR(CheckCommand(words));
   ASSIGN_OR_RETURN(const ObserverOptions options, OptionsFromFlags());
   const bool named = !options.worker.empty() || !options.rendezvous.empty();
   ASSIGN_OR_RETURN(const auto observer,
                    named ? Observer::Make(options) : ObserveLocal(options));
-  if (traces) return Trace(*observer);
+  if (words[0] == "trace") return Trace(*observer);
   if (absl::GetFlag(FLAGS_watch)) {
     const bool draws =
         ::isatty(STDOUT_FILENO) == 1 && !absl::GetFlag(FLAGS_json);

@@ -93,9 +93,10 @@ TEST(ElasticDdp, GoesOnWithoutAMemberThatIsKilledAndWithItsSuccessor) {
 TEST(ElasticDdp, SaysWhatIsWrong) {
   const tools::Outcome outcome = RunElastic({"--batch=0"});
   EXPECT_EQ(outcome.code, 2);
-  EXPECT_THAT(outcome.output, HasSubstr("--batch is 1 or more"));
+  EXPECT_THAT(outcome.output,
+              HasSubstr("--batch=0 is too small: give 1 or more"));
   EXPECT_THAT(RunElastic({"--min_members=0"}).output,
-              HasSubstr("--min_members is 1 to --max_members"));
+              HasSubstr("--min_members must be 1 to --max_members"));
 }
 
 }  // namespace

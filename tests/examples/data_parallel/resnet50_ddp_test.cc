@@ -144,8 +144,9 @@ TEST(Resnet50Ddp, SendsThinMatrices) {
 
 TEST(Resnet50Ddp, NamesAFlagThatIsWrong) {
   const tools::Outcome outcome = RunDdp({"--gradients=fp8"});
-  EXPECT_NE(outcome.code, 0);
-  EXPECT_THAT(outcome.output, HasSubstr("--gradients is fp32 or bf16"));
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_THAT(outcome.output,
+              HasSubstr("--gradients takes fp32 or bf16, not 'fp8'"));
 }
 
 }  // namespace

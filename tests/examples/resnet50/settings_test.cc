@@ -42,7 +42,7 @@ TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
   EXPECT_EQ(choice({"--schedule_file=" + file}).value().given->name, "mine");
   EXPECT_EQ(choice({"--most_held=1.5"}).value().most_held, 1.5);
   EXPECT_THAT(std::string(choice({"--schedule=fast"}).status().message()),
-              HasSubstr("zb-v, auto, not 'fast'"));
+              HasSubstr("zb-v or auto, not 'fast'"));
   EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
   EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
 }

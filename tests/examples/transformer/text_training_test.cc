@@ -292,19 +292,18 @@ TEST(TextSettings, ComeFromFlags) {
               ElementsAre("shared memory", "tcp"));
   EXPECT_THAT(settings({"--variants=local"})->variants, ElementsAre("local"));
   const std::map<std::string, std::string> wrong = {
-      {"--text=", "--text names a file or a folder"},
+      {"--text=", "--text is missing: give a file"},
       {"--stages=9", "make at most 5 stages"},
       {"--cuts=blocks.7", "blocks.7"},
       {"--heads=5", "5 heads do not divide a width of 128"},
-      {"--vocabulary=255", "--vocabulary must be 256 or more"},
-      {"--steps=0", "--steps must be 1 or more"},
-      {"--batch=0", "--batch must be 1 or more"},
+      {"--vocabulary=255", "--vocabulary=255 is too small: give 256"},
+      {"--steps=0", "--steps=0 is too small: give 1"},
+      {"--batch=0", "--batch=0 is too small: give 1"},
       {"--variants=single,double",
-       "--variants takes names among single, split, pipelined, local, not "
-       "'double'"},
+       "--variants takes single, split, pipelined or local, not 'double'"},
       {"--require_path=pigeon",
-       "--require_path takes names among window, shared memory, cuda ipc, "
-       "tcp, grpc, not 'pigeon'"},
+       "--require_path takes window, shared memory, cuda ipc, tcp or grpc, not "
+       "'pigeon'"},
       {"--split_size=17", "from 1 to --batch (16)"},
       {"--micro_batches=8+9", "add up to --batch (16)"}};
   for (const auto& [flag, text] : wrong) {

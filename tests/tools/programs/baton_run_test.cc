@@ -121,6 +121,15 @@ TEST(BatonRun, RefusesWhatItCannotDo) {
               HasSubstr("--device: device \"tpu\""));
   EXPECT_THAT(RunProgram({"baton-run", "--dtype=bf16", "--", "true"}).output,
               HasSubstr("--dtype bf16 needs --device=cuda"));
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"baton-run", "--", "toy_modle"},
+        {"baton-run", "--worker_program=toy_modle", "--", "true"}}) {
+    const Outcome outcome = RunProgram(wrong);
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_EQ(outcome.output,
+              "baton-run: there is no program 'toy_modle' beside baton-run or "
+              "on PATH (do you mean toy_model?)\n");
+  }
   const Outcome outcome = RunProgram({"baton-run", "--", "/no/such/trainer"});
   EXPECT_EQ(outcome.code, 1);
   EXPECT_THAT(outcome.output, HasSubstr("/no/such/trainer"));

@@ -29,7 +29,8 @@ TEST(BatonWorker, EndsWithOneLineAndCode2ForAWrongFlag) {
   const Outcome outcome = RunProgram({"baton-worker", "--treads=2"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.output,
-            "baton-worker: unknown flag --treads; see --help\n");
+            "baton-worker: unknown flag --treads (do you mean --threads?); see "
+            "--help\n");
   EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--log=loud"}).code, 2);
   EXPECT_EQ(RunProgram({"baton-worker", "--name=a", "--cores=x"}).code, 2);
   const Outcome negative =
@@ -162,7 +163,20 @@ TEST(BatonWorker, LoadsPluginsAndNamesTheOneThatItCannot) {
 }
 
 TEST(Batonctl, SaysWhatIsWrong) {
-  EXPECT_EQ(RunProgram({"batonctl", "stat"}).code, 2);
+  const auto wrong = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "batonctl");
+    const Outcome outcome = RunProgram(words);
+    EXPECT_EQ(outcome.code, 2);
+    return outcome.output;
+  };
+  EXPECT_EQ(wrong({"stauts"}),
+            "batonctl: batonctl takes status, rrefs, contexts, channels or "
+            "trace, not 'stauts' (do you mean status?)\n");
+  EXPECT_EQ(wrong({"status", "rrefs"}),
+            "batonctl: unexpected argument 'rrefs'; see --help\n");
+  EXPECT_EQ(wrong({}),
+            "batonctl: a command is missing, as in: batonctl status; see "
+            "--help\n");
   EXPECT_EQ(RunProgram({"batonctl", "status", "--worker=a"}).code, 2);
   for (const std::string flag :
        {"--timeout=0", "--interval=-1s", "--seconds=0", "--seconds=1e300",

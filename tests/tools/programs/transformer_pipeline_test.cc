@@ -108,8 +108,8 @@ TEST_F(TransformerPipeline, SaysWhatIsWrong) {
   wrong("--stages=4", "--stages is 4, but the model's 2 blocks and its head");
   wrong("--cuts=blocks.1,blocks.0", "blocks.0");
   wrong("--dtype=bf16", "--dtype");
-  wrong("--variants=pipelined,nonsense", "--variants takes names among");
-  wrong("--require_path=pigeon", "--require_path takes names among window");
+  wrong("--variants=pipelined,nonsense", "--variants takes single");
+  wrong("--require_path=pigeon", "--require_path takes window");
   wrong("--require_path=tcp", "the link from stage 0 (worker1) to stage 1");
 }
 

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+# Copyright 2026 The Baton Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Calls every program wrongly: each ends with 2 and one line that names what is
+wrong and what is meant.
+
+Usage: called_wrongly_test.py BIN
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "cmake"))
+import write_reference  # noqa: E402
+
+BIN = pathlib.Path(sys.argv.pop(1))
+PROGRAMS = write_reference.TOOLS + write_reference.examples()
+TAKES_ANY_WORD = ["baton-certs"]
+# A cluster to join, at which nobody is: what is wrong must be said before.
+CLUSTER = {"BATON_RENDEZVOUS": "127.0.0.1:1", "BATON_WORLD_SIZE": "3",
+           "BATON_NAME": "trainer"}
+# What a flag of words is given, and which of them is meant.
+WORDS = {
+    "baton-worker": {"--log=wraning": "warning", "--dtype=bf61": "bf16"},
+    "lenet_data_parallel": {"--data=x --all_reduce=rnig": "ring"},
+    "resnet50_ddp": {"--variants=single,dpp": "ddp", "--gradients=fb16": "bf16"},
+    "ddp_rpc_hybrid": {"--data=x --variants=ddt": "ddp"},
+    "embedding_rows": {"--load=raed": "read", "--load=local-trian": "train"},
+    "parameter_server": {"--data=x --mode=bps": "bsp",
+                         "--data=x --compression=topc": "topk",
+                         "--gradients=lent": "lenet"},
+    "rl": {"--inference=batch": "batched"},
+    "rnn": {"--data=x --variants=sinlge": "single",
+            "--data=x --resume=newest": None},
+    "resnet50_pipeline": {"--schedule=1fb1": "1f1b", "--loss=msee": "mse",
+                          "--variants=pipeline": "pipelined",
+                          "--require_path=window,tpc": "tcp",
+                          "--resume=lastest": "latest",
+                          "--optimizer=adm": None, "--lr_schedule=cos": None},
+    "resnet50_single_machine": {"--graph=onn": "on"},
+}
+
+
+def call(program, *args):
+    done = subprocess.run([str(BIN / program), *args], text=True, timeout=60,
+                          capture_output=True, stdin=subprocess.DEVNULL,
+                          check=False, env={**os.environ, **CLUSTER})
+    return done.returncode, done.stdout + done.stderr
+
+
+class CalledWrongly(unittest.TestCase):
+    def says(self, program, args, *texts):
+        code, output = call(program, *args)
+        with self.subTest(program=program, args=args, output=output):
+            self.assertEqual(code, 2)
+            self.assertEqual(output.count("\n"), 1)
+            self.assertIn(f"{program}: ", output)
+            for text in texts:
+                self.assertIn(text, output)
+
+    def test_an_unknown_flag_is_named_with_the_one_that_is_meant(self):
+        for program in PROGRAMS:
+            flags = write_reference.read_help(call(program, "--help")[1])[1]
+            self.says(program, ["--zzzzzzzz=1"],
+                      "unknown flag --zzzzzzzz; see --help")
+            flag = max(flags, key=len)
+            swapped = flag[:2] + flag[3] + flag[2] + flag[4:]
+            self.says(program, [f"--{swapped}=1"],
+                      f"unknown flag --{swapped} (do you mean --{flag}?)")
+
+    def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
+        kinds = {r"-?\d+": "number", r"true|false": "true or false",
+                 r"\d+m?s": "a time, as"}
+        for program in PROGRAMS:
+            flags = write_reference.read_help(call(program, "--help")[1])[1]
+            for pattern, kind in kinds.items():
+                for flag, (_, default) in flags.items():
+                    if not re.fullmatch(pattern, default):
+                        continue
+                    given = f"--{flag}=nonsense"
+                    code, output = call(program, given)
+                    if "is not a valid value" not in output:
+                        continue  # a text whose default looks like this
+                    self.assertEqual(code, 2)
+                    self.assertIn(f"{given} is not a valid value; give", output)
+                    self.assertIn(kind, output)
+                    break
+
+    def test_a_word_without_a_use_is_named(self):
+        for program in PROGRAMS:
+            if program not in TAKES_ANY_WORD:
+                self.says(program, ["zzzzzzzz"], "'zzzzzzzz'")
+
+    def test_a_wrong_word_of_a_flag_is_named_with_the_one_that_is_meant(self):
+        for program, flags in WORDS.items():
+            for given, meant in flags.items():
+                word = re.split("[=,-]", given)[-1]
+                nearest = f"(do you mean {meant}?)" if meant else ""
+                self.says(program, given.split(), f"'{word}'", nearest)
+
+    def test_scripts_name_an_unknown_option(self):
+        for script in ["build", "bundle", "setup"]:
+            script = f"tools/{script}.sh"
+            done = subprocess.run(["bash", str(ROOT / script), "--zzzzzzzz"],
+                                  text=True, capture_output=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            with self.subTest(script=script, output=done.stderr):
+                self.assertEqual(done.returncode, 2)
+                self.assertIn("--zzzzzzzz", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
