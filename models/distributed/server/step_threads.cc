@@ -13,8 +13,7 @@
 namespace baton::dist {
 namespace {
 
-// With 32 threads of 64 cores, eight clients updated 0.82 times as many rows as
-// with 16 (docs/performance/parameter_server.md).
+// More threads do not step more rows (docs/performance/parameter_server.md).
 constexpr int kMostStepThreads = 16;
 
 }  // namespace
