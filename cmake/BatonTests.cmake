@@ -21,23 +21,30 @@ function(baton_tests name folder)
   target_link_libraries(${name} PRIVATE ${ARG_UNPARSED_ARGUMENTS} baton_options
     baton_test_options GTest::gtest_main GTest::gmock)
   target_include_directories(${name} PRIVATE ${baton_SOURCE_DIR})
-  target_precompile_headers(${name} REUSE_FROM baton_precompiled)
+  if(baton_models_distributed IN_LIST ARG_UNPARSED_ARGUMENTS)
+    target_precompile_headers(${name} REUSE_FROM baton_precompiled_distributed)
+  else()
+    target_precompile_headers(${name} REUSE_FROM baton_precompiled)
+  endif()
   string(REGEX REPLACE "/.*" "" label ${folder})
   baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}"
     ${ARG_SHARDS})
 endfunction()
 
 # What nearly every test includes, compiled once for all programs with the flags of
-# a program.
+# a program; and the same for those of modules at workers, whose headers take longer.
 file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc CONTENT "")
-add_library(baton_precompiled OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
-set_target_properties(baton_precompiled PROPERTIES POSITION_INDEPENDENT_CODE OFF)
-target_compile_options(baton_precompiled PRIVATE -fPIE)
-target_link_libraries(baton_precompiled PRIVATE baton_options baton_test_options
-  GTest::gtest_main GTest::gmock)
-target_include_directories(baton_precompiled PRIVATE ${baton_SOURCE_DIR})
-target_precompile_headers(baton_precompiled PRIVATE
-  ${CMAKE_CURRENT_SOURCE_DIR}/support/precompiled.h)
+foreach(header precompiled precompiled_distributed)
+  add_library(baton_${header} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
+  set_target_properties(baton_${header} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(baton_${header} PRIVATE -fPIE)
+  target_link_libraries(baton_${header} PRIVATE baton_options baton_test_options
+    GTest::gtest_main GTest::gmock)
+  target_include_directories(baton_${header} PRIVATE ${baton_SOURCE_DIR})
+  target_precompile_headers(baton_${header} PRIVATE
+    ${CMAKE_CURRENT_SOURCE_DIR}/support/${header}.h)
+endforeach()
+target_link_libraries(baton_precompiled_distributed PRIVATE baton_models_distributed)
 
 # Threads that spin while they wait take the cores of the tests beside them.
 set(baton_test_environment ENVIRONMENT OMP_WAIT_POLICY=passive)
