@@ -82,6 +82,7 @@ class CalledWrongly(unittest.TestCase):
     def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
         kinds = {r"-?\d+": "number", r"true|false": "true or false",
                  r"\d+m?s": "a time, as"}
+        seen = set()
         for program in PROGRAMS:
             for pattern, kind in kinds.items():
                 for flag, (_, default) in flags_of(program).items():
@@ -94,7 +95,9 @@ class CalledWrongly(unittest.TestCase):
                     self.assertEqual(code, 2)
                     self.assertIn(f"{given} is not a valid value; give", output)
                     self.assertIn(kind, output)
+                    seen.add(kind)
                     break
+        self.assertEqual(seen, set(kinds.values()))
 
     def test_a_word_without_a_use_is_named(self):
         for program in PROGRAMS:
