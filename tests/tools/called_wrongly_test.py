@@ -7,6 +7,7 @@ wrong and what is meant.
 Usage: called_wrongly_test.py BIN
 """
 
+import functools
 import os
 import pathlib
 import re
@@ -53,6 +54,12 @@ def call(program, *args):
     return done.returncode, done.stdout + done.stderr
 
 
+@functools.cache
+def flags_of(program):
+    """{flag: (meaning, default)}, as --help says."""
+    return write_reference.read_help(call(program, "--help")[1])[1]
+
+
 class CalledWrongly(unittest.TestCase):
     def says(self, program, args, *texts):
         code, output = call(program, *args)
@@ -65,10 +72,9 @@ class CalledWrongly(unittest.TestCase):
 
     def test_an_unknown_flag_is_named_with_the_one_that_is_meant(self):
         for program in PROGRAMS:
-            flags = write_reference.read_help(call(program, "--help")[1])[1]
             self.says(program, ["--zzzzzzzz=1"],
                       "unknown flag --zzzzzzzz; see --help")
-            flag = max(flags, key=len)
+            flag = max(flags_of(program), key=len)
             swapped = flag[:2] + flag[3] + flag[2] + flag[4:]
             self.says(program, [f"--{swapped}=1"],
                       f"unknown flag --{swapped} (do you mean --{flag}?)")
@@ -76,10 +82,10 @@ class CalledWrongly(unittest.TestCase):
     def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
         kinds = {r"-?\d+": "number", r"true|false": "true or false",
                  r"\d+m?s": "a time, as"}
+        seen = set()
         for program in PROGRAMS:
-            flags = write_reference.read_help(call(program, "--help")[1])[1]
             for pattern, kind in kinds.items():
-                for flag, (_, default) in flags.items():
+                for flag, (_, default) in flags_of(program).items():
                     if not re.fullmatch(pattern, default):
                         continue
                     given = f"--{flag}=nonsense"
@@ -89,7 +95,9 @@ class CalledWrongly(unittest.TestCase):
                     self.assertEqual(code, 2)
                     self.assertIn(f"{given} is not a valid value; give", output)
                     self.assertIn(kind, output)
+                    seen.add(kind)
                     break
+        self.assertEqual(seen, set(kinds.values()))
 
     def test_a_word_without_a_use_is_named(self):
         for program in PROGRAMS:
