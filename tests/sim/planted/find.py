@@ -78,13 +78,10 @@ PIPELINE_BUGS = [
      "keeping->state->Load(state));\n"),
     ("steps_are_not_noted", "models/distributed/recovery.cc",
      "  RETURN_IF_ERROR(WriteJournal());\n"),
-    ("files_are_not_flushed", "core/file.cc",
-     "    if (fsync(descriptor_) != 0)\n"
-     "      return absl::ErrnoToStatus(errno, \"cannot flush\");\n"),
 ]
 
 
-LIBRARIES = ("baton_core", "baton_rpc", "baton_models_distributed")
+LIBRARIES = ("baton_rpc", "baton_models_distributed")
 DECLARATION = "extern int baton_sim_planted;\n"
 DEFINITION = """#include <cstdlib>
 int baton_sim_planted = [] {
