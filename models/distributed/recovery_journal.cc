@@ -86,7 +86,9 @@ absl::Status RecoverablePipeline::WriteJournal() const {
 }
 
 absl::Status RecoverablePipeline::Finish() const {
-  return journal_.has_value() ? journal_->Clear() : absl::OkStatus();
+  return journal_.has_value()
+             ? journal_->Clear(options_.epoch / kEpochsOfTrainer)
+             : absl::OkStatus();
 }
 
 }  // namespace baton::dist

@@ -114,9 +114,10 @@ absl::Status TrainerJournal::Write(const JournalEntry& entry) const {
   return absl::OkStatus();
 }
 
-absl::Status TrainerJournal::Clear() const {
+absl::Status TrainerJournal::Clear(uint64_t trainer) const {
   ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
-  for (const EntryFile& file : files) RETURN_IF_ERROR(Remove(file));
+  for (const EntryFile& file : files)
+    if (file.trainer <= trainer) RETURN_IF_ERROR(Remove(file));
   return absl::OkStatus();
 }
 

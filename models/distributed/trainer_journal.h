@@ -35,8 +35,9 @@ class TrainerJournal {
   // The trainer's entries of other steps than this one and the one before are
   // removed, and those of earlier trainers.
   absl::Status Write(const JournalEntry& entry) const;
-  // The training is over.
-  absl::Status Clear() const;
+  // The training is over: removes the entries of this trainer and of earlier
+  // ones. A later one has taken the training up, and goes on.
+  absl::Status Clear(uint64_t trainer) const;
 
  private:
   explicit TrainerJournal(std::string folder) : folder_(std::move(folder)) {}

@@ -46,7 +46,7 @@ TEST_F(TrainerJournalTest, HasTheLastTwoSteps) {
   EXPECT_EQ(last.training, 77u);
   EXPECT_EQ(last.trainer, 1u);
   EXPECT_EQ(last.state.at("x").Item(), 3);
-  ASSERT_THAT(journal.Clear(), IsOk());
+  ASSERT_THAT(journal.Clear(1), IsOk());
   EXPECT_THAT(Open().found(), IsEmpty());
 }
 
@@ -58,6 +58,15 @@ TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
   ASSERT_THAT(journal.found(), SizeIs(1));
   EXPECT_EQ(journal.found()[0].trainer, 2u);
   EXPECT_EQ(journal.found()[0].step, 8);
+}
+
+TEST_F(TrainerJournalTest, AnEarlierTrainersEndLeavesALaterOnesEntries) {
+  ASSERT_THAT(Open().Write(Entry(2, 8)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 9)), IsOk());
+  ASSERT_THAT(Open().Clear(1), IsOk());
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.found(), SizeIs(1));
+  EXPECT_EQ(journal.found()[0].trainer, 2u);
 }
 
 TEST_F(TrainerJournalTest, NamesAFileThatIsNoEntry) {
