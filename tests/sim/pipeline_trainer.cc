@@ -53,7 +53,9 @@ void PipelineTrainer::Step() {
     if (!Waits()) Begin();
   } else if (random_.Chance(0.3)) {
     LookAt(static_cast<int>(random_.Below(stages_.size())));
-  } else {
+  } else if (World::Get().now() >= next_) {
+    next_ = World::Get().now() +
+            Nanos(random_.Between(0, 2 * options_.pace.count()));
     Train();
   }
 }

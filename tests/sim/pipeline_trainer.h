@@ -32,6 +32,7 @@ class PipelineTrainer {
     std::string journal{};  // may be empty
     std::string other{};    // the worker that may train, too
     bool standby = false;   // trains only once the other one is lost
+    Nanos pace{0};          // from one step to the next, on average
   };
   PipelineTrainer(rpc::Agent& agent, Rng& random, const Training& training,
                   TrainingLog& log, Options options);
@@ -58,7 +59,8 @@ class PipelineTrainer {
   const Training& training_;
   TrainingLog& log_;
   const Options options_;
-  bool waits_;  // while the other trainer is there
+  bool waits_;     // while the other trainer is there
+  Nanos next_{0};  // when the next step may begin
   std::vector<Stage> stages_;
   std::vector<dist::RecoveredModule> recovered_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;

@@ -45,22 +45,23 @@ void Simulation::StartWorker(int machine) {
   std::vector<std::string> names;
   for (int each = 0; each < scenario_.workers; ++each)
     names.push_back(scenario_.NameOf(each));
-  workers_[machine] = new Worker({.name = names[machine],
-                                  .machine = machine,
-                                  .names = names,
-                                  .incarnation = incarnation,
-                                  .seed = random_.Next(),
-                                  .lease = scenario_.lease,
-                                  .resend_after = scenario_.resend_after,
-                                  .pause = scenario_.pause,
-                                  .patient = scenario_.network.drop == 0,
-                                  .trains = scenario_.servers,
-                                  .makes_servers = makes_servers,
-                                  .pipeline = trains,
-                                  .journal = scenario_.folder,
-                                  .other_trainer = other},
-                                 exchange_, rendezvous_,
-                                 {ledger_, tally_, training_, training_log_});
+  workers_[machine] = new Worker(
+      {.name = names[machine],
+       .machine = machine,
+       .names = names,
+       .incarnation = incarnation,
+       .seed = random_.Next(),
+       .lease = scenario_.lease,
+       .resend_after = scenario_.resend_after,
+       .pause = scenario_.pause,
+       .patient = scenario_.network.drop == 0,
+       .trains = scenario_.servers,
+       .makes_servers = makes_servers,
+       .pipeline = trains,
+       .pace = scenario_.duration / std::max<int64_t>(scenario_.steps, 1),
+       .journal = scenario_.folder,
+       .other_trainer = other},
+      exchange_, rendezvous_, {ledger_, tally_, training_, training_log_});
   leaving_[machine] = false;
 }
 

@@ -170,7 +170,8 @@ void Worker::Run() {
         PipelineTrainer::Options{.group = group_,
                                  .journal = options_.journal,
                                  .other = options_.other_trainer,
-                                 .standby = !first});
+                                 .standby = !first,
+                                 .pace = options_.pace});
   }
   while (!leaving_) {
     world.Sleep(Nanos(random_.Between(0, 2 * options_.pause.count())));

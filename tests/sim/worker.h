@@ -55,6 +55,7 @@ struct WorkerOptions {
   // Its part in the pipeline of a run.
   enum class Trains { kNothing, kHasStages, kFirst, kStandby };
   Trains pipeline = Trains::kNothing;
+  Nanos pace{0};                // of its steps
   std::string journal{};        // of trainers; may be empty
   std::string other_trainer{};  // may be empty
 };
