@@ -86,9 +86,9 @@ class TcpSends {
 };
 
 // The tensors that one peer has promised, and the bytes of them that arrive by
-// a socket (rpc/channels/tcp_tensors.h), which are read directly into the
-// tensors. Bytes of a tensor that was not promised yet wait in the socket.
-// Trusts nothing that it was told or that it reads. Thread-safe.
+// a socket, which are read directly into the tensors. Bytes of a tensor that
+// was not promised yet wait in the socket. Trusts nothing that it was told or
+// that it reads. Thread-safe.
 class TcpReceipts {
  public:
   // Returns the tensor, whose elements come later. InvalidArgument for a ticket
