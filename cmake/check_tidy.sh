@@ -36,7 +36,8 @@ for header in $(changed '*.h'); do
   fi
 done
 objects=("${objects[@]:0:$most}")
-[ ${#objects[@]} = 0 ] || ninja -C "$tree" "${objects[@]}"
+mapfile -t precompiled < <(grep -oP '^build \K\S+\.gch(?=:)' "$tree/build.ninja")
+ninja -C "$tree" "${objects[@]}" "${precompiled[@]}"
 
 files=()
 for file in $(changed '*.cc' '*.h' | sed 's/\.h$/.cc/' | awk '!seen[$0]++'); do
