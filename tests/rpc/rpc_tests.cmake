@@ -14,6 +14,7 @@ baton_tests(rpc_tests rpc baton_rpc baton_test_support baton_tools
     FaultTransportTest.ADelayedMessageIsOvertaken
     FaultTransportTest.AShutdownFailsWhatIsHeldBack
     FaultTest.ACreationThatComesAfterItsCallerGaveUpLeavesNothing
+    Of/GrpcUnauthenticated.*
   GRPC */Grpc* Grpc* Cluster.* Rendezvous*
     Limits.* LinkTest.* LateTensor* TcpWorkers.* InPlaceTest.* SharedMemoryLoss.*
     LongLease.* StuckPeer* GoneWorker.*)
