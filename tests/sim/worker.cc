@@ -51,8 +51,7 @@ struct Pocket {
                                  uint64_t inner, uint64_t number) {
     const int group = World::Get().group();
     ledger->Run(number, group, call.caller());
-    const auto added = cell.Async<&Cell::Add>(call, inner, 1).Await();
-    return added;
+    return cell.Async<&Cell::Add>(call, inner, 1).Await();
   }
 };
 
