@@ -26,6 +26,10 @@ function(baton_tests name folder)
   else()
     target_precompile_headers(${name} REUSE_FROM baton_precompiled)
   endif()
+  # What calls workers takes longer to include and to instantiate than to test.
+  if(BATON_TEST_BATCHES AND ARG_UNPARSED_ARGUMENTS MATCHES "baton_rpc|_distributed")
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
   string(REGEX REPLACE "/.*" "" label ${folder})
   baton_add_tests(${name} ${label} "${ARG_WHOLE}" "${ARG_TIMING}" "${ARG_GRPC}"
     ${ARG_SHARDS})

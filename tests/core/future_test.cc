@@ -14,7 +14,7 @@ namespace baton {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(Future, AwaitGivesTheValueAgainAndAgain) {
   Promise<int> promise;

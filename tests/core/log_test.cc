@@ -18,19 +18,19 @@
 namespace baton {
 namespace {
 
-using testing::AllOf;
-using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
 
 constexpr LogLevel kLevels[] = {LogLevel::kDebug, LogLevel::kInfo,
                                 LogLevel::kWarning, LogLevel::kError};
 
 // What the environment says is read once, and lines go to standard error, so
 // each of these has a process.
-class LogDeathTest : public testing::Test {
+class LogDeathTest : public ::testing::Test {
  protected:
   void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
   static void Set(const char* value) { setenv("BATON_LOG", value, 1); }

@@ -17,7 +17,7 @@
 namespace baton {
 namespace {
 
-class ParallelForTest : public testing::Test {
+class ParallelForTest : public ::testing::Test {
  protected:
   ~ParallelForTest() override { SetComputeThreads(threads_); }
   const int threads_ = ComputeThreads();

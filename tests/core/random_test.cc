@@ -21,8 +21,8 @@ namespace baton {
 namespace {
 
 using test::ErrorOf;
-using testing::ElementsAre;
-using testing::StartsWith;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 // The published vectors of Random123.
 TEST(Philox, GivesTheKnownAnswers) {

@@ -15,10 +15,10 @@
 namespace baton {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class SafeTensorsFile : public testing::Test {
+class SafeTensorsFile : public ::testing::Test {
  protected:
   SafeTensorsFile() {
     std::string pattern = (fs::temp_directory_path() / "batonXXXXXX").string();

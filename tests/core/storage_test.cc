@@ -53,10 +53,10 @@ TEST(Storage, AnImpossibleSizeIsAnErrorThatNamesIt) {
   EXPECT_THAT(test::ErrorOf([] {
                 (void)Storage::Allocate(size_t{1} << 60, Device::Cpu());
               }),
-              testing::HasSubstr("1152921504606846976"));
+              ::testing::HasSubstr("1152921504606846976"));
   EXPECT_THAT(
       test::ErrorOf([] { (void)Storage::Allocate(~size_t{0}, Device::Cpu()); }),
-      testing::HasSubstr("18446744073709551615"));
+      ::testing::HasSubstr("18446744073709551615"));
   EXPECT_EQ(CpuMemoryStats().live_bytes, before);
 }
 

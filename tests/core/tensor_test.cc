@@ -15,9 +15,9 @@ namespace baton {
 namespace {
 
 using test::ErrorOf;
-using testing::AnyOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Tensor Iota(const Shape& shape) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));

@@ -40,7 +40,7 @@ const std::set<std::string> kRefused = {
     "words/targets",  // only what dials takes it, and that refuses nothing
 };
 
-class FuzzCorpus : public testing::TestWithParam<Target> {};
+class FuzzCorpus : public ::testing::TestWithParam<Target> {};
 
 TEST_P(FuzzCorpus, IsReadWithoutHarmAndWhatIsBadIsRefused) {
   SetLogLevel(LogLevel::kError);
@@ -66,8 +66,8 @@ TEST_P(FuzzCorpus, IsReadWithoutHarmAndWhatIsBadIsRefused) {
   EXPECT_GT(inputs, 0) << folder;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, testing::ValuesIn(Targets()),
-                         testing::PrintToStringParamName());
+INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, ::testing::ValuesIn(Targets()),
+                         ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::fuzz

@@ -81,7 +81,7 @@ absl::StatusOr<int> Nested(rpc::CallContext& call, std::string other,
   return below + 1;
 }
 
-void Fill(rpc::Registry& registry) {
+void FillForAgents(rpc::Registry& registry) {
   FillCounter(registry);
   registry.AddFunction<&Nothing>();
   registry.AddFunction<&Reverse>();
@@ -100,7 +100,7 @@ class AgentTest : public ::testing::TestWithParam<TransportKind> {
  protected:
   ~AgentTest() override { cluster_.ExpectIdle(); }
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
-                         .fill = &Fill,
+                         .fill = &FillForAgents,
                          .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
@@ -318,14 +318,14 @@ TEST_P(AgentTest, KeepsAServicePerLayer) {
 }
 
 TEST(Agent, OneThreadServesNestedCallsOfDepthEight) {
-  LocalCluster cluster({.fill = &Fill, .worker_threads = 1});
+  LocalCluster cluster({.fill = &FillForAgents, .worker_threads = 1});
   EXPECT_EQ(*cluster["alice"].Async<&Nested>("bob", "alice", 8).Await(), 8);
   EXPECT_EQ(*cluster["alice"].Async<&Nested>("alice", "alice", 8).Await(), 8);
   cluster.ExpectIdle();
 }
 
 TEST(Agent, AClusterOfOneWorks) {
-  LocalCluster cluster({.names = {"alone"}, .fill = &Fill});
+  LocalCluster cluster({.names = {"alone"}, .fill = &FillForAgents});
   EXPECT_EQ(*cluster[0].Async<&Sum>("alone", 1, 2).Await(), 3);
   EXPECT_THAT(rpc::Create<Counter>(cluster[0], "alone", 1).Await(), IsOk());
   cluster.ExpectIdle();

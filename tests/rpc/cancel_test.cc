@@ -15,19 +15,19 @@
 namespace baton::rpc {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
-const absl::Status kWhy = absl::DeadlineExceededError("too late");
+const absl::Status kTooLate = absl::DeadlineExceededError("too late");
 
-class CancelTest : public testing::Test {
+class CancelTest : public ::testing::Test {
  protected:
   // Notes a number and why.
   CancelToken::Callback Note(int number) {
     return [this, number](const absl::Status& why) {
       noted_.push_back(number);
-      EXPECT_EQ(why, kWhy);
+      EXPECT_EQ(why, kTooLate);
     };
   }
 
@@ -50,10 +50,10 @@ TEST_F(CancelTest, EveryTokenKnowsWhy) {
   const CancelToken copy = token_;
   EXPECT_FALSE(copy.cancelled());
   EXPECT_EQ(copy.reason(), absl::OkStatus());
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   for (const CancelToken& token : {token_, copy, source_.token()}) {
     EXPECT_TRUE(token.cancelled());
-    EXPECT_EQ(token.reason(), kWhy);
+    EXPECT_EQ(token.reason(), kTooLate);
   }
 }
 
@@ -66,25 +66,25 @@ TEST_F(CancelTest, TellsEveryListenerOnce) {
   token_.OnCancel(Note(1));
   source_.token().OnCancel(Note(2));
   EXPECT_THAT(noted_, IsEmpty());
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   EXPECT_THAT(noted_, UnorderedElementsAre(1, 2));
 }
 
 TEST_F(CancelTest, TheFirstReasonWins) {
   const CancelSource same = source_;
   token_.OnCancel(Note(1));
-  same.Cancel(kWhy);
+  same.Cancel(kTooLate);
   source_.Cancel(absl::AbortedError("again"));
-  EXPECT_EQ(token_.reason(), kWhy);
+  EXPECT_EQ(token_.reason(), kTooLate);
   EXPECT_THAT(noted_, ElementsAre(1));
 }
 
 TEST_F(CancelTest, WhoListensLateIsToldAtOnce) {
   token_.OnCancel(Note(1));
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   token_.Remove(token_.OnCancel(Note(2)));
   EXPECT_THAT(noted_, ElementsAre(1, 2));
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   EXPECT_THAT(noted_, ElementsAre(1, 2));
 }
 
@@ -92,7 +92,7 @@ TEST_F(CancelTest, ListenersRunOnTheThreadThatCancels) {
   std::thread::id where;
   token_.OnCancel([&](const auto&) { where = std::this_thread::get_id(); });
   std::thread cancels([&] {
-    source_.Cancel(kWhy);
+    source_.Cancel(kTooLate);
     EXPECT_EQ(where, std::this_thread::get_id());
   });
   cancels.join();
@@ -108,7 +108,7 @@ TEST_F(CancelTest, WhoWasTakenBackIsNotTold) {
   token_.Remove(number);
   token_.Remove(number + 100);
   token_.Remove(0);
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   EXPECT_THAT(noted_, ElementsAre(2));
 }
 
@@ -123,7 +123,7 @@ TEST_F(CancelTest, AListenerMayUseWhatItListensTo) {
       Note(1)(late);
     });
   });
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   EXPECT_THAT(noted_, ElementsAre(1));
 }
 
@@ -143,14 +143,14 @@ TEST_F(CancelTest, WhatAListenerHeldMayUseTheToken) {
   };
   token_.Remove(token_.OnCancel(listener()));
   token_.OnCancel(listener());
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
 }
 
 TEST_F(CancelTest, ListenersAreLetGoOnceToldAndWithTheLastToken) {
   const auto held = std::make_shared<int>(1);
   const auto listener = [held](const auto&) {};
   token_.OnCancel(listener);
-  source_.Cancel(kWhy);
+  source_.Cancel(kTooLate);
   EXPECT_EQ(held.use_count(), 2) << "the one here and its listener's";
   {
     const CancelSource other;
@@ -183,7 +183,7 @@ TEST(CancelRace, EveryListenerIsToldOnceUnlessItWasTakenBack) {
           if (i % 4 == 0) source.token().Remove(number);
         }
       });
-      threads.emplace_back([&] { source.Cancel(kWhy); });
+      threads.emplace_back([&] { source.Cancel(kTooLate); });
     }
     for (std::thread& thread : threads) thread.join();
     for (size_t i = 0; i < kListeners; ++i) {

@@ -26,7 +26,7 @@ using rpc::RendezvousServer;
 using Joined = absl::StatusOr<std::unique_ptr<rpc::Agent>>;
 using Agents = std::vector<std::unique_ptr<rpc::Agent>>;
 
-std::unique_ptr<RendezvousServer> NewServer() {
+std::unique_ptr<RendezvousServer> NewClusterServer() {
   auto server = RendezvousServer::Make("127.0.0.1:0");
   EXPECT_THAT(server, IsOk());
   return *std::move(server);
@@ -119,7 +119,7 @@ void ShutDown(const Agents& agents) {
 }
 
 TEST(Cluster, WorkersMeetAtARendezvous) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   rpc::ClusterOptions last = By(*server, "carol", 3);
   last.rank = 0;
   const Agents agents =
@@ -143,7 +143,7 @@ TEST(Cluster, AListOfWorkersNeedsNoRendezvous) {
 }
 
 TEST(Cluster, AllKnowHowEachComputes) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   rpc::ClusterOptions bobs = By(*server, "bob", 2);
   bobs.dtype = DType::kBF16;
   const Agents agents = Started(JoinAll({By(*server, "alice", 2), bobs}));
@@ -159,7 +159,7 @@ TEST(Cluster, AllKnowHowEachComputes) {
 }
 
 TEST(Cluster, CanBeJoinedAgainUnderTheSameNames) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   uint64_t before = 0;
   for (int round = 0; round < 3; ++round) {
     const Agents agents =
@@ -173,7 +173,7 @@ TEST(Cluster, CanBeJoinedAgainUnderTheSameNames) {
 }
 
 TEST(Cluster, WhoComesBackFirstWaitsForTheOthersToLeave) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   Agents old =
       Started(JoinAll({By(*server, "alice", 2), By(*server, "bob", 2)}));
   ASSERT_EQ(old.size(), 2u);
@@ -189,7 +189,7 @@ TEST(Cluster, WhoComesBackFirstWaitsForTheOthersToLeave) {
 
 // The other one would meet a worker that ends at once.
 TEST(Cluster, NobodyHearsOfAWorkerWhoseOptionsOrRegistryAreWrong) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   rpc::ClusterOptions alice = By(*server, "alice", 1);
   alice.agent.worker_threads = 0;
   EXPECT_THAT(JoinNow(alice),
@@ -259,7 +259,7 @@ TEST(Cluster, WhoLeavesAListIsNoLongerListed) {
 }
 
 TEST(Cluster, ADaemonServesOneTrainerAfterTheOther) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   auto daemon = std::async(std::launch::async,
                            [&] { return JoinNow(By(*server, "daemon", 2)); });
   for (int run = 0; run < 3; ++run) {
@@ -272,7 +272,7 @@ TEST(Cluster, ADaemonServesOneTrainerAfterTheOther) {
 }
 
 TEST(Cluster, OneMoreJoinsAndLeavesWhileItRuns) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   const Agents agents =
       Started(JoinAll({By(*server, "alice", 2), By(*server, "bob", 2)}));
   ASSERT_EQ(agents.size(), 2u);
@@ -288,7 +288,7 @@ TEST(Cluster, OneMoreJoinsAndLeavesWhileItRuns) {
 }
 
 TEST(Cluster, ThoseWhoNeverSpokeAreForgottenWhenTheyLeave) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   const Joined alice = JoinNow(By(*server, "alice", 1));
   ASSERT_THAT(alice, IsOk());
   for (int i = 0; i < 10; ++i) {
@@ -308,7 +308,7 @@ TEST(Cluster, ThoseWhoNeverSpokeAreForgottenWhenTheyLeave) {
 }
 
 TEST(Cluster, AFullClusterTakesNobodyElse) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   const Joined alice = JoinNow(By(*server, "alice", 1));
   ASSERT_THAT(alice, IsOk());
   EXPECT_THAT(JoinNow(By(*server, "alice", 1)),
@@ -316,7 +316,7 @@ TEST(Cluster, AFullClusterTakesNobodyElse) {
 }
 
 TEST(Cluster, TwoWorkersOfOneNameBothHearOfIt) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   for (const Joined& joined :
        JoinAll({By(*server, "alice", 2), By(*server, "alice", 2)})) {
     EXPECT_THAT(joined, Fails(StatusCode::kAlreadyExists, "alice"));
@@ -324,7 +324,7 @@ TEST(Cluster, TwoWorkersOfOneNameBothHearOfIt) {
 }
 
 TEST(Cluster, AMissingWorkerIsNamedWhenTheTimeIsUp) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   EXPECT_THAT(WaitInVain(By(*server, "alice", 2)),
               Fails(StatusCode::kDeadlineExceeded, "missing: 1 more"));
   const std::string peers =
@@ -334,7 +334,7 @@ TEST(Cluster, AMissingWorkerIsNamedWhenTheTimeIsUp) {
 }
 
 TEST(Cluster, AnotherClustersWorkersDoNotCount) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   std::vector<rpc::ClusterOptions> all;
   for (const char* name : {"alice", "bob", "carol", "dave"}) {
     all.push_back(By(*server, name, 2));
@@ -350,7 +350,7 @@ TEST(Cluster, AnotherClustersWorkersDoNotCount) {
 }
 
 TEST(Cluster, AnotherBinaryIsRefusedByName) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   auto other = std::async(std::launch::async, [&] {
     return JoinCluster(By(*server, "bob", 2), rpc::Registry());
   });
@@ -363,7 +363,7 @@ TEST(Cluster, AnotherBinaryIsRefusedByName) {
 }
 
 TEST(Cluster, ABusyPortIsNamed) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   rpc::ClusterOptions options = By(*server, "alice", 1);
   options.listen = server->address();
   EXPECT_THAT(JoinNow(options),
@@ -372,14 +372,14 @@ TEST(Cluster, ABusyPortIsNamed) {
 }
 
 TEST(Cluster, ARendezvousThatIsNotThereIsNamed) {
-  rpc::ClusterOptions options = By(*NewServer(), "alice", 1);
+  rpc::ClusterOptions options = By(*NewClusterServer(), "alice", 1);
   options.join_timeout = 200ms;
   EXPECT_THAT(JoinNow(options),
               Fails(StatusCode::kUnavailable, options.rendezvous));
 }
 
 TEST(Cluster, BadOptionsAreRefused) {
-  auto server = NewServer();
+  auto server = NewClusterServer();
   EXPECT_THAT(JoinNow(By(*server, "", 1)),
               Fails(StatusCode::kInvalidArgument, ""));
   EXPECT_THAT(JoinNow(InList("alice=127.0.0.1:1", "bob")),

@@ -60,7 +60,7 @@ absl::StatusOr<std::unique_ptr<Slow>> Slow::Make() {
   return std::make_unique<Slow>();
 }
 
-void Fill(rpc::Registry& registry) {
+void FillForDeadlines(rpc::Registry& registry) {
   FillCounter(registry);
   registry.Add<Slow>();
   registry.AddFunction<&Hog>();
@@ -87,8 +87,9 @@ class DeadlineTest : public ::testing::Test {
     cluster_.ExpectIdle();
   }
   static constexpr auto kMostPatience = 6s;
-  LocalCluster cluster_{
-      {.names = {"alice", "bob", "carol"}, .fill = &Fill, .worker_threads = 1}};
+  LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
+                         .fill = &FillForDeadlines,
+                         .worker_threads = 1}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
 

@@ -25,12 +25,12 @@ using rpc::internal::FrameKind;
 std::atomic<int> runs{0};
 
 int CountRun() { return ++runs; }
-int Hold(RRef<Counter> counter) { return counter.confirmed() ? 1 : 0; }
+int HoldConfirmed(RRef<Counter> counter) { return counter.confirmed() ? 1 : 0; }
 
-void Fill(rpc::Registry& registry) {
+void FillForFaults(rpc::Registry& registry) {
   FillHeldCall(registry);
   registry.AddFunction<&CountRun>();
-  registry.AddFunction<&Hold>();
+  registry.AddFunction<&HoldConfirmed>();
 }
 
 auto IsFrame(FrameKind kind) {
@@ -76,7 +76,7 @@ class FaultTest : public ::testing::Test {
   HeldCall held_;
   std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
-                         .fill = &Fill,
+                         .fill = &FillForFaults,
                          .lease = lease_,
                          .resend_after = 20ms,
                          .faults = plan_}};
@@ -122,7 +122,7 @@ TEST(OwnershipSchedules, LostDoubledAndReorderedControlMessagesHurtNothing) {
   for (int seed = 1; seed <= 25; ++seed) {
     auto plan = std::make_shared<rpc::FaultPlan>(seed);
     LocalCluster cluster({.names = {"alice", "bob", "carol"},
-                          .fill = &Fill,
+                          .fill = &FillForFaults,
                           .lease = 10s,
                           .resend_after = 10ms,
                           .faults = plan});
@@ -200,8 +200,9 @@ TEST_F(FaultTest, AGrantThatNeverArrivedIsTakenBack) {
   plan_->Add({.kind = FaultKind::kDrop,
               .matches = IsFrameTo(FrameKind::kRequest, "bob")});
   for (const RRef<Counter>& counter : {mine, theirs}) {
-    EXPECT_FALSE(
-        alice_.Async<&Hold>("bob", {.timeout = 30ms}, counter).Await().ok());
+    EXPECT_FALSE(alice_.Async<&HoldConfirmed>("bob", {.timeout = 30ms}, counter)
+                     .Await()
+                     .ok());
   }
 }
 
@@ -250,7 +251,7 @@ TEST_F(GivenUpTest, AGrantToAWorkerGivenUpIsTakenBack) {
   cluster_.Kill("bob");
   ASSERT_TRUE(AwaitState(alice_, "bob", "gone"));
   for (const RRef<Counter>& counter : {mine, theirs}) {
-    EXPECT_THAT(alice_.Async<&Hold>("bob", counter).Await(10s),
+    EXPECT_THAT(alice_.Async<&HoldConfirmed>("bob", counter).Await(10s),
                 Fails(StatusCode::kUnavailable, "bob"));
   }
 }
@@ -258,7 +259,7 @@ TEST_F(GivenUpTest, AGrantToAWorkerGivenUpIsTakenBack) {
 TEST_F(GivenUpTest, AHandleOfAnOwnerGivenUpFailsTheCallThatBringsIt) {
   RRef<Counter> counter = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   PartAliceAndCarol();
-  EXPECT_THAT(bob_.Async<&Hold>("carol", counter).Await(10s),
+  EXPECT_THAT(bob_.Async<&HoldConfirmed>("carol", counter).Await(10s),
               Fails(StatusCode::kUnavailable, "alice"));
 }
 
@@ -267,7 +268,7 @@ TEST_F(GivenUpTest, AHandleOfAnOwnerGivenUpServesOnceItCanBeReached) {
   RRef<Counter> counter = *rpc::Create<Counter>(bob_, "alice", 1).Await();
   PartAliceAndCarol();
   plan_->Clear();
-  EXPECT_THAT(bob_.Async<&Hold>("carol", counter).Await(10s), IsOk());
+  EXPECT_THAT(bob_.Async<&HoldConfirmed>("carol", counter).Await(10s), IsOk());
 }
 
 TEST_F(GivenUpTest, ADeadOwnerFailsItsHandlesAtOnce) {
@@ -278,7 +279,7 @@ TEST_F(GivenUpTest, ADeadOwnerFailsItsHandlesAtOnce) {
   EXPECT_THAT(call.Await(10s), Fails(StatusCode::kUnavailable, "bob"));
   EXPECT_THAT(counter.Async<&Counter::Get>().Await(10s),
               Fails(StatusCode::kUnavailable, "bob"));
-  EXPECT_THAT(alice_.Async<&Hold>("carol", counter).Await(10s),
+  EXPECT_THAT(alice_.Async<&HoldConfirmed>("carol", counter).Await(10s),
               Fails(StatusCode::kUnavailable, "bob"));
 }
 
@@ -343,7 +344,7 @@ TEST(HostileFrames, HurtNobody) {
     return false;
   }});
   LocalCluster cluster({.names = {"alice", "bob", "carol"},
-                        .fill = &Fill,
+                        .fill = &FillForFaults,
                         .transports =
                             [&] {
                               auto maker = std::make_unique<Maker>();

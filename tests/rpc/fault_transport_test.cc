@@ -19,7 +19,7 @@ using Headers = std::vector<std::string>;
 
 // A plan without rules changes nothing.
 INSTANTIATE_TEST_SUITE_P(FaultTransport, TransportConformance,
-                         testing::Values(TransportKind{
+                         ::testing::Values(TransportKind{
                              .name = "NoFaults",
                              .network =
                                  [] {
@@ -31,14 +31,14 @@ INSTANTIATE_TEST_SUITE_P(FaultTransport, TransportConformance,
                                                        plan);
                                    };
                                  }}),
-                         testing::PrintToStringParamName());
+                         ::testing::PrintToStringParamName());
 
 auto Header(std::string header) {
   return [header](const WorkerInfo&, const std::string&,
                   const Message& message) { return message.header == header; };
 }
 
-class FaultTransportTest : public testing::Test {
+class FaultTransportTest : public ::testing::Test {
  protected:
   FaultTransportTest() {
     for (TestWorker* worker : {&bob_, &carol_}) {

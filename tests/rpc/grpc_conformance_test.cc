@@ -61,7 +61,7 @@ GrpcOptions TlsOnTrustedFabric() {
 
 INSTANTIATE_TEST_SUITE_P(
     Grpc, TransportConformance,
-    testing::Values(
+    ::testing::Values(
         Grpc("Tls", Tls()),
         Grpc("Tcp", {.unix_socket = false,
                      .shared_memory = false,
@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(
         Grpc("SharedMemory", {}),
         Grpc("SharedMemoryNoRings", {.message_ring = false}),
         Grpc("Inline", {.inline_delivery = true})),
-    testing::PrintToStringParamName());
+    ::testing::PrintToStringParamName());
 
 }  // namespace
 }  // namespace baton::rpc

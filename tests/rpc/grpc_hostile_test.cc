@@ -13,7 +13,7 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Hello HelloTo(const WorkerInfo& to) {
   Hello hello = MakeHello({}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, to);

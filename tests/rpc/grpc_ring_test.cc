@@ -208,7 +208,7 @@ TEST(GrpcRing, IsEmptiedBeforeAGoodbyeCounts) {
 }
 
 // A process of its own, which echoes.
-struct Peer {
+struct RingPeer {
   ChildProcess process{{baton::testing::ProgramPath("echo_peer"), "bob"}};
   WorkerInfo info{"bob", Rank{1}, 4711, process.ReadLine()};
 };
@@ -236,7 +236,7 @@ class GrpcRingLoss : public ::testing::Test {
     }
   }
 
-  Peer bob_;
+  RingPeer bob_;
   std::unique_ptr<TestWorker> alice_;
 };
 

@@ -37,8 +37,8 @@ GrpcOptions Over(const Security& security, bool unix_socket = false,
 }
 
 // alice and bob, started; alice knows where bob is.
-Workers Pair(const Security& alices, const Security& bobs,
-             bool unix_socket = false, milliseconds patience = kLong) {
+Workers SecurePair(const Security& alices, const Security& bobs,
+                   bool unix_socket = false, milliseconds patience = kLong) {
   Workers workers{NewWorker("alice", 0, Over(alices, unix_socket, patience)),
                   NewWorker("bob", 1, Over(bobs, unix_socket))};
   workers.first->Start();
@@ -49,7 +49,7 @@ Workers Pair(const Security& alices, const Security& bobs,
 
 absl::Status Dial(const Security& alices, const Security& bobs,
                   milliseconds patience = kLong) {
-  const Workers workers = Pair(alices, bobs, false, patience);
+  const Workers workers = SecurePair(alices, bobs, false, patience);
   const absl::Status status = workers.first->SendTo("bob", {"hello", {}});
   if (!status.ok()) {
     EXPECT_EQ(workers.second->mailbox.count(), 0u);
@@ -103,7 +103,8 @@ class GrpcTls : public ::testing::Test {
 };
 
 TEST_F(GrpcTls, WorkersOfOneAuthorityTalkBothWays) {
-  const Workers workers = Pair(authority_.For("alice"), authority_.For("bob"));
+  const Workers workers =
+      SecurePair(authority_.For("alice"), authority_.For("bob"));
   auto& [alice, bob] = workers;
   ASSERT_THAT(alice->SendTo("bob", {"to bob", {}}), IsOk());
   EXPECT_EQ(bob->mailbox.Await(1).at(0).from.name, "alice");
@@ -168,8 +169,9 @@ TEST_F(GrpcTls, ClearTextAndTlsSayThatTheyDoNotFit) {
 TEST_F(GrpcTls, TheSocketOfOneUserNeedsNoTlsButTheToken) {
   const Security alices = WithToken(authority_.For("alice"), 'a');
   const Security bobs = WithToken(authority_.For("bob"), 'b');
-  EXPECT_THAT(Pair(alices, alices, true).first->SendTo("bob", {}), IsOk());
-  EXPECT_THAT(Pair(alices, bobs, true).first->SendTo("bob", {}),
+  EXPECT_THAT(SecurePair(alices, alices, true).first->SendTo("bob", {}),
+              IsOk());
+  EXPECT_THAT(SecurePair(alices, bobs, true).first->SendTo("bob", {}),
               Fails(StatusCode::kUnauthenticated,
                     "it does not prove to know the cluster token"));
 }

@@ -18,7 +18,7 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Grpc, OversizedMessagesAreRefusedOnBothSides) {
   auto alice = NewWorker("alice", 0, {.max_message_bytes = 100'000});
@@ -151,7 +151,7 @@ TEST(Grpc, TheSocketIsPrivateAndGoesWithTheTransport) {
   auto alice = NewWorker("alice", 0);
   const std::string address = alice->info.address;
   EXPECT_TRUE(absl::StartsWith(address, "127.0.0.1:")) << address;
-  EXPECT_THAT(address, testing::Not(HasSubstr(":0;")));
+  EXPECT_THAT(address, ::testing::Not(HasSubstr(":0;")));
   const size_t at = address.find(";unix:");
   ASSERT_NE(at, std::string::npos);
   const std::string path = address.substr(at + 6);

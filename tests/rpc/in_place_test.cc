@@ -22,7 +22,7 @@ namespace {
 
 using absl::StatusCode;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kInPlacePatience{30};
 constexpr int64_t kElements = 4000;  // 32 KB: two fit in the first segment
 
 // What bob was sent.
@@ -61,7 +61,7 @@ Tensor MakeAndKeepResult(rpc::CallContext& call, double value) {
   return kept_result;
 }
 
-void Fill(rpc::Registry& registry) {
+void FillInPlace(rpc::Registry& registry) {
   registry.AddFunction<&Put>()
       .AddFunction<&PutAll>()
       .AddFunction<&PutWith>()
@@ -89,7 +89,7 @@ class InPlaceTest : public ::testing::Test {
     cluster_.ExpectIdle();
   }
   void SetUp() override {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kInPlacePatience;
     while (!InfoOf(alice()).open || !InfoOf(bob()).open) {
       ASSERT_LT(std::chrono::steady_clock::now(), deadline);
       ASSERT_THAT(alice().Async<&Five>("bob").Await(), IsOk());
@@ -116,7 +116,7 @@ class InPlaceTest : public ::testing::Test {
 
   const std::shared_ptr<rpc::FaultPlan> faults_ =
       std::make_shared<rpc::FaultPlan>();
-  LocalCluster cluster_{{.fill = Fill,
+  LocalCluster cluster_{{.fill = FillInPlace,
                          .transports = MakerOf(TransportKind::kGrpc),
                          .faults = faults_}};
 };
@@ -292,7 +292,7 @@ TEST_F(InPlaceTest, MistakesAreErrors) {
 TEST_F(InPlaceTest, WhatWasMadeForAnEarlierIncarnationIsCopied) {
   Tensor tensor = Made(4);
   cluster_.Restart("bob");
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kInPlacePatience;
   while (!alice().Async<&Five>("bob").Await().ok()) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
   }

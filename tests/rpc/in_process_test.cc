@@ -9,7 +9,7 @@ namespace baton::rpc {
 namespace {
 
 INSTANTIATE_TEST_SUITE_P(InProcess, TransportConformance,
-                         testing::Values(TransportKind{
+                         ::testing::Values(TransportKind{
                              .name = "Plain",
                              .network =
                                  [] {
@@ -19,7 +19,7 @@ INSTANTIATE_TEST_SUITE_P(InProcess, TransportConformance,
                                      return network->NewTransport();
                                    };
                                  }}),
-                         testing::PrintToStringParamName());
+                         ::testing::PrintToStringParamName());
 
 TEST(InProcess, WritesRightAfterSendAreNotSeen) {
   InProcessNetwork network;

@@ -25,7 +25,7 @@ Future<int> UntilGivenUp(rpc::CallContext& call) {
   call.OnCancel([end](const absl::Status& why) { end.Set(why); });
   return end.future();
 }
-void Fill(rpc::Registry& registry) {
+void FillForLateRequests(rpc::Registry& registry) {
   FillCounter(registry);
   registry.AddFunction<&UntilGivenUp>();
 }
@@ -54,7 +54,8 @@ class LateRequestTest : public ::testing::Test {
   }
 
   std::shared_ptr<rpc::FaultPlan> plan_ = std::make_shared<rpc::FaultPlan>();
-  LocalCluster cluster_{{.fill = &Fill, .lease = 60s, .faults = plan_}};
+  LocalCluster cluster_{
+      {.fill = &FillForLateRequests, .lease = 60s, .faults = plan_}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
 

@@ -66,7 +66,7 @@ TEST(CallQuota, TellsOnceThatTooManyRepliesWait) {
 }
 
 Gate* gate = nullptr;
-int Hold(const std::string&) {
+int HoldText(const std::string&) {
   gate->Await();
   return 1;
 }
@@ -76,11 +76,12 @@ std::string Letters(int64_t count) {
 }
 
 // alice and bob over sockets, bob with limits.
-struct Two {
-  explicit Two(const rpc::AgentOptions& limits, size_t max_bytes = 1 << 30) {
+struct TwoTensors {
+  explicit TwoTensors(const rpc::AgentOptions& limits,
+                      size_t max_bytes = 1 << 30) {
     for (const std::string name : {"alice", "bob"}) {
       rpc::Registry registry;
-      registry.AddFunction<&Hold>();
+      registry.AddFunction<&HoldText>();
       registry.AddFunction<&Echo>();
       registry.AddFunction<&Letters>();
       rpc::GrpcOptions options;
@@ -103,10 +104,10 @@ struct Two {
 TEST(Limits, AFloodOfCallsIsRefusedBeyondWhatMayWait) {
   Gate open;
   gate = &open;
-  Two two({.self = {}, .worker_threads = 1, .max_calls_per_peer = 8});
+  TwoTensors two({.self = {}, .worker_threads = 1, .max_calls_per_peer = 8});
   std::vector<Future<int>> calls;
   for (int i = 0; i < 100; ++i) {
-    calls.push_back(two.alice->Async<&Hold>("bob", std::string("x")));
+    calls.push_back(two.alice->Async<&HoldText>("bob", std::string("x")));
   }
   // Those that are refused say so while the others still wait.
   for (size_t i = 8; i < calls.size(); ++i) {
@@ -123,11 +124,12 @@ TEST(Limits, AFloodOfCallsIsRefusedBeyondWhatMayWait) {
 TEST(Limits, TheBytesOfWaitingCallsAreLimitedToo) {
   Gate open;
   gate = &open;
-  Two two(
+  TwoTensors two(
       {.self = {}, .worker_threads = 1, .max_call_bytes_per_peer = 1'000'000});
   std::vector<Future<int>> calls;
   for (int i = 0; i < 20; ++i) {
-    calls.push_back(two.alice->Async<&Hold>("bob", std::string(300'000, 'x')));
+    calls.push_back(
+        two.alice->Async<&HoldText>("bob", std::string(300'000, 'x')));
   }
   for (size_t i = 3; i < calls.size(); ++i) {
     EXPECT_THAT(calls[i].Await(), Fails(StatusCode::kResourceExhausted,
@@ -138,7 +140,7 @@ TEST(Limits, TheBytesOfWaitingCallsAreLimitedToo) {
 }
 
 TEST(Limits, CallsAndResultsThatAreTooLargeFailAlone) {
-  Two two({.self = {}}, 100'000);
+  TwoTensors two({.self = {}}, 100'000);
   EXPECT_THAT(
       two.alice->Async<&Echo>("bob", std::string(200'000, 'x')).Await(),
       Fails(StatusCode::kResourceExhausted, "(its --max_message_bytes)"));

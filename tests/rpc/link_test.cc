@@ -12,7 +12,7 @@
 namespace baton::rpc {
 namespace {
 
-class LinkTest : public testing::Test {
+class LinkTest : public ::testing::Test {
  protected:
   LinkTest() {
     host_.self = {"alice", Rank{0}, 1, "127.0.0.1:1"};

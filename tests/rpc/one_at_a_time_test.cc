@@ -62,9 +62,9 @@ std::shared_ptr<Room>& TheRoom() {
 constexpr auto kApart = 150ms;  // two do not meet that may not
 constexpr auto kTogether = 8s;  // two that may meet do before
 
-class Desk {
+class OneDesk {
  public:
-  static std::unique_ptr<Desk> Make() { return std::make_unique<Desk>(); }
+  static std::unique_ptr<OneDesk> Make() { return std::make_unique<OneDesk>(); }
 
   bool Write() { return TheRoom()->Meet(kApart); }
   bool WriteBeside() { return TheRoom()->Meet(kTogether); }
@@ -82,23 +82,22 @@ class Desk {
   }
   // By another object, which calls back.
   absl::StatusOr<std::vector<int>> AppendBy(RRef<class Clerk> clerk,
-                                            RRef<Desk> self);
+                                            RRef<OneDesk> self);
   absl::StatusOr<std::vector<int>> LookBy(RRef<class Clerk> clerk,
-                                          RRef<Desk> self) const;
+                                          RRef<OneDesk> self) const;
   // Uses another desk when another one does this as well.
-  absl::Status Cross(RRef<Desk> other) {
+  absl::Status Cross(RRef<OneDesk> other) {
     Room& room = *TheRoom();
     if (++room.crossing == 2) room.both_cross.Open();
     room.both_cross.Await();
-    return other.Async<&Desk::Append>(rpc::CallOptions{.timeout = 2s}, 1)
+    return other.Async<&OneDesk::Append>(rpc::CallOptions{.timeout = 2s}, 1)
         .Await();
   }
 
-  using Exports =
-      rpc::Methods<&Desk::Make, &Desk::Write,
-                   rpc::kConcurrent<&Desk::WriteBeside>, &Desk::Read,
-                   &Desk::Append, &Desk::Written, &Desk::Stay, &Desk::Later,
-                   &Desk::AppendBy, &Desk::LookBy, &Desk::Cross>;
+  using Exports = rpc::Methods<
+      &OneDesk::Make, &OneDesk::Write, rpc::kConcurrent<&OneDesk::WriteBeside>,
+      &OneDesk::Read, &OneDesk::Append, &OneDesk::Written, &OneDesk::Stay,
+      &OneDesk::Later, &OneDesk::AppendBy, &OneDesk::LookBy, &OneDesk::Cross>;
 
  private:
   std::vector<int> written_;
@@ -108,18 +107,18 @@ class Clerk {
  public:
   static std::unique_ptr<Clerk> Make() { return std::make_unique<Clerk>(); }
   // Neither takes its CallContext.
-  absl::Status AppendAt(RRef<Desk> desk) {
+  absl::Status AppendAt(RRef<OneDesk> desk) {
     // Two at a time, of which one waits for the other.
-    auto first = desk.Async<&Desk::Append>(1);
-    auto second = desk.Async<&Desk::Append>(2);
+    auto first = desk.Async<&OneDesk::Append>(1);
+    auto second = desk.Async<&OneDesk::Append>(2);
     RETURN_IF_ERROR(first.Await());
     return second.Await();
   }
   // With it, and from another thread.
-  absl::Status AppendWithin(rpc::CallContext& call, RRef<Desk> desk) {
+  absl::Status AppendWithin(rpc::CallContext& call, RRef<OneDesk> desk) {
     absl::Status status;
     std::thread([&] {
-      status = desk.Async<&Desk::Append>(call, 3).Await();
+      status = desk.Async<&OneDesk::Append>(call, 3).Await();
     }).join();
     return status;
   }
@@ -127,27 +126,27 @@ class Clerk {
       rpc::Methods<&Clerk::Make, &Clerk::AppendAt, &Clerk::AppendWithin>;
 };
 
-absl::StatusOr<std::vector<int>> Desk::AppendBy(RRef<Clerk> clerk,
-                                                RRef<Desk> self) {
+absl::StatusOr<std::vector<int>> OneDesk::AppendBy(RRef<Clerk> clerk,
+                                                   RRef<OneDesk> self) {
   RETURN_IF_ERROR(clerk.Async<&Clerk::AppendAt>(self).Await());
   RETURN_IF_ERROR(clerk.Async<&Clerk::AppendWithin>(self).Await());
   return written_;
 }
 
-absl::StatusOr<std::vector<int>> Desk::LookBy(RRef<Clerk> clerk,
-                                              RRef<Desk> self) const {
+absl::StatusOr<std::vector<int>> OneDesk::LookBy(RRef<Clerk> clerk,
+                                                 RRef<OneDesk> self) const {
   RETURN_IF_ERROR(clerk.Async<&Clerk::AppendAt>(self).Await());
   return written_;
 }
 
 // A function that uses an object as a method would.
-Future<bool> WriteAt(rpc::CallContext& call, RRef<Desk> desk) {
+Future<bool> WriteAt(rpc::CallContext& call, RRef<OneDesk> desk) {
   return desk.With(call, rpc::Access::kExclusive,
-                   [](Desk& local) { return local.Write(); });
+                   [](OneDesk& local) { return local.Write(); });
 }
 
 void FillDesk(rpc::Registry& registry) {
-  registry.Add<Desk>().Add<Clerk>();
+  registry.Add<OneDesk>().Add<Clerk>();
   registry.AddFunction<&WriteAt>().AddFunction<&Sum>();
 }
 
@@ -184,9 +183,9 @@ INSTANTIATE_TEST_SUITE_P(, OneAtATimeTest, kTransports, TransportName);
 
 // Without a BlockingScope a pool of one thread would do as well: Meet has one.
 TEST_P(OneAtATimeTest, CallsThatMayWriteDoNotOverlap) {
-  auto desk = At<Desk>("bob");
-  auto first = desk.Async<&Desk::Write>();
-  auto second = desk.Async<&Desk::Write>();
+  auto desk = At<OneDesk>("bob");
+  auto first = desk.Async<&OneDesk::Write>();
+  auto second = desk.Async<&OneDesk::Write>();
   auto third = cluster_["alice"].Async<&WriteAt>("bob", desk);
   EXPECT_THAT(first.Await(), Gives(false));
   EXPECT_THAT(second.Await(), Gives(false));
@@ -194,43 +193,43 @@ TEST_P(OneAtATimeTest, CallsThatMayWriteDoNotOverlap) {
 }
 
 TEST_P(OneAtATimeTest, CallsOfTheOwnerAndThroughAnotherHandleDoNotOverlap) {
-  auto object = std::make_shared<Desk>();
-  auto desk = RRef<Desk>::Make(cluster_["alice"], object);
-  auto again = RRef<Desk>::Make(cluster_["alice"], object);
-  auto first = desk.Async<&Desk::Write>();
-  auto second = again.Async<&Desk::Write>();
+  auto object = std::make_shared<OneDesk>();
+  auto desk = RRef<OneDesk>::Make(cluster_["alice"], object);
+  auto again = RRef<OneDesk>::Make(cluster_["alice"], object);
+  auto first = desk.Async<&OneDesk::Write>();
+  auto second = again.Async<&OneDesk::Write>();
   EXPECT_THAT(first.Await(), Gives(false));
   EXPECT_THAT(second.Await(), Gives(false));
 }
 
 TEST_P(OneAtATimeTest, ConstAndConcurrentMethodsRunBesideEachOther) {
-  auto desk = At<Desk>("bob");
-  auto first = desk.Async<&Desk::Read>();
-  auto second = desk.Async<&Desk::WriteBeside>();
+  auto desk = At<OneDesk>("bob");
+  auto first = desk.Async<&OneDesk::Read>();
+  auto second = desk.Async<&OneDesk::WriteBeside>();
   EXPECT_THAT(first.Await(), Gives(true));
   EXPECT_THAT(second.Await(), Gives(true));
 }
 
 TEST_P(OneAtATimeTest, AnAsynchronousHandlerLetsGoWhenItReturns) {
-  auto desk = At<Desk>("bob");
-  auto later = desk.Async<&Desk::Later>();
+  auto desk = At<OneDesk>("bob");
+  auto later = desk.Async<&OneDesk::Later>();
   ASSERT_TRUE(TheRoom()->entered.Await());
-  EXPECT_THAT(desk.Async<&Desk::Append>(1).Await(), IsOk());
+  EXPECT_THAT(desk.Async<&OneDesk::Append>(1).Await(), IsOk());
   EXPECT_FALSE(later.ready());
   TheRoom()->later.Set(5);
   EXPECT_THAT(later.Await(), Gives(5));
 }
 
 TEST_P(OneAtATimeTest, CallsRunInTheOrderInWhichTheyWereMade) {
-  auto desk = At<Desk>("bob");
-  auto stay = desk.Async<&Desk::Stay>();
+  auto desk = At<OneDesk>("bob");
+  auto stay = desk.Async<&OneDesk::Stay>();
   ASSERT_TRUE(TheRoom()->entered.Await());
   std::vector<Future<void>> appended;
   for (int i = 0; i < 20; ++i) {
-    appended.push_back(desk.Async<&Desk::Append>(i));
+    appended.push_back(desk.Async<&OneDesk::Append>(i));
   }
-  auto written = desk.Async<&Desk::Written>();
-  appended.push_back(desk.Async<&Desk::Append>(20));
+  auto written = desk.Async<&OneDesk::Written>();
+  appended.push_back(desk.Async<&OneDesk::Append>(20));
   // They wait without a thread.
   EXPECT_TRUE(AwaitWaiting(22));
   EXPECT_THAT(cluster_["alice"].Async<&Sum>("bob", 1, 2).Await(), Gives(3));
@@ -244,19 +243,19 @@ TEST_P(OneAtATimeTest, CallsRunInTheOrderInWhichTheyWereMade) {
 }
 
 TEST_P(OneAtATimeTest, AHandlersOwnCallsMayComeBack) {
-  auto desk = At<Desk>("bob");
+  auto desk = At<OneDesk>("bob");
   auto clerk = At<Clerk>("carol");
-  EXPECT_THAT(desk.Async<&Desk::AppendBy>(clerk, desk).Await(),
+  EXPECT_THAT(desk.Async<&OneDesk::AppendBy>(clerk, desk).Await(),
               Gives(ElementsAre(1, 2, 3)));
-  EXPECT_THAT(desk.Async<&Desk::LookBy>(clerk, desk).Await(),
+  EXPECT_THAT(desk.Async<&OneDesk::LookBy>(clerk, desk).Await(),
               Gives(ElementsAre(1, 2, 3, 1, 2)));
 }
 
 TEST_P(OneAtATimeTest, TwoThatWaitForEachOtherAreNamed) {
-  auto front = At<Desk>("bob");
-  auto back = At<Desk>("carol");
-  auto there = front.Async<&Desk::Cross>(back);
-  auto here = back.Async<&Desk::Cross>(front);
+  auto front = At<OneDesk>("bob");
+  auto back = At<OneDesk>("carol");
+  auto there = front.Async<&OneDesk::Cross>(back);
+  auto here = back.Async<&OneDesk::Cross>(front);
   // The first that gives up finds the other's call, and lets it go on.
   std::vector<std::string> failures;
   for (const absl::Status& end : {there.Await(), here.Await()}) {
@@ -264,37 +263,39 @@ TEST_P(OneAtATimeTest, TwoThatWaitForEachOtherAreNamed) {
     EXPECT_TRUE(absl::IsDeadlineExceeded(end)) << end;
     failures.emplace_back(end.message());
   }
-  EXPECT_THAT(failures, Contains(AllOf(
-                            HasSubstr("Desk::Append"),
-                            ::testing::ContainsRegex("Desk [0-9]+ of"),
-                            HasSubstr("is used by Desk::Cross of worker alice"),
-                            HasSubstr("which has called Desk::Append at "
-                                      "worker"),
-                            HasSubstr("deadlock"))));
+  EXPECT_THAT(
+      failures,
+      Contains(AllOf(HasSubstr("OneDesk::Append"),
+                     ::testing::ContainsRegex("OneDesk [0-9]+ of"),
+                     HasSubstr("is used by OneDesk::Cross of worker alice"),
+                     HasSubstr("which has called OneDesk::Append at "
+                               "worker"),
+                     HasSubstr("deadlock"))));
 }
 
 TEST_P(OneAtATimeTest, WhoUsesAnObjectAndWhoWaitsForItCanBeSeen) {
-  auto desk = At<Desk>("bob");
-  auto stay = desk.Async<&Desk::Stay>();
+  auto desk = At<OneDesk>("bob");
+  auto stay = desk.Async<&OneDesk::Stay>();
   ASSERT_TRUE(TheRoom()->entered.Await());
   rpc::CancelSource cancel;
-  auto given_up =
-      desk.Async<&Desk::Append>(rpc::CallOptions{.cancel = cancel.token()}, 1);
-  auto late = desk.Async<&Desk::Append>(rpc::CallOptions{.timeout = 500ms}, 2);
+  auto given_up = desk.Async<&OneDesk::Append>(
+      rpc::CallOptions{.cancel = cancel.token()}, 1);
+  auto late =
+      desk.Async<&OneDesk::Append>(rpc::CallOptions{.timeout = 500ms}, 2);
   ASSERT_TRUE(AwaitWaiting(2));
   const rpc::ObjectInfo object = ObjectsOf("bob").at(0);
   EXPECT_THAT(object.used_by,
-              ElementsAre(HasSubstr("Desk::Stay of worker alice")));
+              ElementsAre(HasSubstr("OneDesk::Stay of worker alice")));
   EXPECT_THAT(object.waited_for_by,
-              Contains(HasSubstr("Desk::Append of worker alice")));
+              Contains(HasSubstr("OneDesk::Append of worker alice")));
   cancel.Cancel();
   EXPECT_THAT(given_up.Await(), Fails(StatusCode::kCancelled, ""));
   EXPECT_THAT(late.Await(), Fails(StatusCode::kDeadlineExceeded,
-                                  "is used by Desk::Stay of worker alice"));
+                                  "is used by OneDesk::Stay of worker alice"));
   EXPECT_TRUE(AwaitWaiting(0));
   TheRoom()->open.Open();
   EXPECT_THAT(stay.Await(), IsOk());
-  EXPECT_THAT(desk.Async<&Desk::Written>().Await(),
+  EXPECT_THAT(desk.Async<&OneDesk::Written>().Await(),
               Gives(::testing::IsEmpty()));
 }
 

@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<Counter>> MakeCounter(int start) {
   return Counter::Make(start);
 }
 
-void Fill(rpc::Registry& registry) {
+void FillForLostOwners(rpc::Registry& registry) {
   FillCounter(registry);
   registry.AddFunction<&MakeCounter>();
   registry.AddFunction<&Borrow>();
@@ -52,7 +52,7 @@ class OwnerLostTest : public ::testing::TestWithParam<TransportKind> {
   }
 
   LocalCluster cluster_{{.names = {"alice", "bob", "carol", "spare1"},
-                         .fill = &Fill,
+                         .fill = &FillForLostOwners,
                          .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
 };

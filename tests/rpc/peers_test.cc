@@ -10,13 +10,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const absl::Status kWhy = absl::UnavailableError("it was removed");
+const absl::Status kRemoved = absl::UnavailableError("it was removed");
 
 class PeersTest : public ::testing::Test {
  protected:
   PeersTest() { peers_.Add(bob_); }
   void RemoveAndAdd(const WorkerInfo& peer) {
-    EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
+    EXPECT_TRUE(peers_.Remove(bob_, kRemoved).has_value());
     peers_.Add(peer);
   }
 
@@ -34,9 +34,9 @@ TEST_F(PeersTest, ARankIsThatOfWhomItWasGivenToLast) {
   EXPECT_NE(peers_.MarkLost(bob_, &leaving), 0u);
   peers_.Add(dave);
   EXPECT_EQ(peers_.Find(Rank{1})->name, "dave");
-  EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
+  EXPECT_TRUE(peers_.Remove(bob_, kRemoved).has_value());
   EXPECT_EQ(peers_.Find(Rank{1})->name, "dave");
-  EXPECT_TRUE(peers_.Remove(dave, kWhy).has_value());
+  EXPECT_TRUE(peers_.Remove(dave, kRemoved).has_value());
   EXPECT_EQ(peers_.Find(Rank{1}).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(peers_.Find(Rank{7}).status().code(), absl::StatusCode::kNotFound);
@@ -45,7 +45,7 @@ TEST_F(PeersTest, ARankIsThatOfWhomItWasGivenToLast) {
 TEST_F(PeersTest, OneThatIsListedAndLostCanStillBeCalledAndComesBack) {
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(bob_, &leaving);
-  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kRemoved));
   EXPECT_EQ(peers_.All().size(), 1u);
   EXPECT_TRUE(peers_.Find(Rank{1}).ok());
   EXPECT_TRUE(peers_.Observe(bob_, {}).joined);
@@ -56,7 +56,7 @@ TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
   peers_.MarkLeaving(bob_);
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(bob_, &leaving);
-  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  ASSERT_TRUE(peers_.GiveUp(bob_, loss, kRemoved));
   EXPECT_TRUE(peers_.Infos().empty());
   EXPECT_TRUE(peers_.Observe(bob_, {}).stale);
   EXPECT_TRUE(peers_.Add(bob_).stale);
@@ -67,7 +67,7 @@ TEST_F(PeersTest, OneThatHasLeftIsNotTakenForOneThatIsThere) {
 
 // What it has sent may be under way.
 TEST_F(PeersTest, OneThatNothingWasHeardOfIsGivenUpAllTheSame) {
-  EXPECT_TRUE(peers_.StrikeOff(bob_, kWhy).has_value());
+  EXPECT_TRUE(peers_.StrikeOff(bob_, kRemoved).has_value());
   EXPECT_TRUE(peers_.Observe(bob_, {}).joined);
   EXPECT_EQ(peers_.Epoch("bob"), 2u);
   const Peers::Observed heard = peers_.Observe(bob_, {1, 5});
@@ -76,7 +76,7 @@ TEST_F(PeersTest, OneThatNothingWasHeardOfIsGivenUpAllTheSame) {
   EXPECT_FALSE(heard.again);
   EXPECT_TRUE(peers_.FirstTime("bob", 5));
   // While it is up only its connection tells.
-  EXPECT_FALSE(peers_.StrikeOff(bob_, kWhy).has_value());
+  EXPECT_FALSE(peers_.StrikeOff(bob_, kRemoved).has_value());
   EXPECT_EQ(peers_.All().size(), 2u);
 }
 
@@ -107,7 +107,7 @@ TEST_F(PeersTest, AMessageSaysItsEpochAndItsCall) {
 TEST_F(PeersTest, AnEpochEndsForTheIncarnationThatIsRemoved) {
   const uint64_t epoch = peers_.Epoch("bob");
   EXPECT_EQ(peers_.NextCall(bob_, epoch)->epoch, epoch);
-  EXPECT_TRUE(peers_.Remove(bob_, kWhy).has_value());
+  EXPECT_TRUE(peers_.Remove(bob_, kRemoved).has_value());
   EXPECT_FALSE(peers_.NextCall(bob_).has_value());
   WorkerInfo successor = bob_;
   successor.incarnation = 3;
@@ -120,14 +120,14 @@ TEST_F(PeersTest, ACallBelongsToTheEpochInWhichItBegan) {
   const uint64_t epoch = peers_.Epoch("bob");
   bool leaving = false;
   const uint64_t loss = peers_.MarkLost(bob_, &leaving);
-  EXPECT_TRUE(peers_.GiveUp(bob_, loss, kWhy));
+  EXPECT_TRUE(peers_.GiveUp(bob_, loss, kRemoved));
   EXPECT_FALSE(peers_.NextCall(bob_, epoch).has_value());
   EXPECT_GT(peers_.NextCall(bob_)->epoch, epoch);
 }
 
 TEST_F(PeersTest, ARemovedIncarnationThatSpeaksKeepsItsNumbers) {
   EXPECT_TRUE(peers_.FirstTime("bob", 1));
-  peers_.Remove(bob_, kWhy);
+  peers_.Remove(bob_, kRemoved);
   EXPECT_FALSE(peers_.Observe(bob_, {}).stale);
   EXPECT_FALSE(peers_.FirstTime("bob", 1));
 }

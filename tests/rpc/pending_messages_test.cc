@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kLimit = 1000, kMessageLimit = 5000;
 
-class HeldMessagesTest : public testing::Test {
+class HeldMessagesTest : public ::testing::Test {
  protected:
   HeldMessagesTest() { gate_->Open(&mailbox_); }
   ~HeldMessagesTest() override { gate_->Close(); }

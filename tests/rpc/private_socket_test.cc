@@ -17,10 +17,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class PrivateSocketTest : public testing::Test {
+class PrivateSocketTest : public ::testing::Test {
  protected:
   PrivateSocketTest() {
-    std::string base = testing::TempDir() + "/socketsXXXXXX";
+    std::string base = ::testing::TempDir() + "/socketsXXXXXX";
     base_ = mkdtemp(base.data());
     if (const char* old = std::getenv("TMPDIR")) old_ = old;
     setenv("TMPDIR", base_.c_str(), 1);

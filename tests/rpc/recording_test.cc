@@ -23,7 +23,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-void Slow(rpc::CallContext&) {
+void SlowCall(rpc::CallContext&) {
   // Long enough to stand out, short enough for a test: a wait that times out.
   Gate().Await(std::chrono::milliseconds(30));
 }
@@ -34,7 +34,7 @@ class Recording : public ::testing::TestWithParam<TransportKind> {
       : cluster_({.fill =
                       [](rpc::Registry& registry) {
                         FillCounter(registry);
-                        registry.AddFunction<&Slow>();
+                        registry.AddFunction<&SlowCall>();
                       },
                   .transports = MakerOf(GetParam())}),
         alice_(cluster_["alice"]),
@@ -85,10 +85,10 @@ TEST_P(Recording, CountsCallsBytesAndFailuresOnBothSides) {
 }
 
 TEST_P(Recording, LatencyIsWhatTheCallTook) {
-  ASSERT_THAT(alice_.Async<&Slow>("bob").Await(), IsOk());
+  ASSERT_THAT(alice_.Async<&SlowCall>("bob").Await(), IsOk());
   for (const rpc::Agent* agent : {&alice_, &bob_}) {
     const rpc::DebugInfo info = agent->GetDebugInfo();
-    const rpc::MethodStats* slow = Find(info, "Slow");
+    const rpc::MethodStats* slow = Find(info, "SlowCall");
     ASSERT_NE(slow, nullptr);
     EXPECT_GE(slow->total_us, 30'000u);
     EXPECT_GE(rpc::QuantileUs(slow->latency, 0.99), 30'000 * 7 / 8);

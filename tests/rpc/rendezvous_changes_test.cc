@@ -26,21 +26,22 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Change = MembershipLog::Change;
 
-WorkerInfo Named(const std::string& name, uint64_t incarnation, int rank = 0) {
+WorkerInfo NamedMember(const std::string& name, uint64_t incarnation,
+                       int rank = 0) {
   return {name, Rank{rank}, incarnation, "127.0.0.1:1"};
 }
 
 TEST(MembershipLogTest, TellsWhatBecameOfEachLast) {
   MembershipLog log;
-  log.Add(10, Change::kJoined, Named("alice", 1), 100);
-  log.Add(11, Change::kJoined, Named("bob", 2), 100);
-  log.Add(12, Change::kLost, Named("bob", 2), 100);
-  log.Add(13, Change::kJoined, Named("bob", 3), 100);
-  log.Add(14, Change::kLeft, Named("alice", 1), 100);
+  log.Add(10, Change::kJoined, NamedMember("alice", 1), 100);
+  log.Add(11, Change::kJoined, NamedMember("bob", 2), 100);
+  log.Add(12, Change::kLost, NamedMember("bob", 2), 100);
+  log.Add(13, Change::kJoined, NamedMember("bob", 3), 100);
+  log.Add(14, Change::kLeft, NamedMember("alice", 1), 100);
   const auto since = log.Since(11);
   ASSERT_TRUE(since.has_value());
   EXPECT_EQ(since->version, 14u);
-  EXPECT_THAT(since->joined, ElementsAre(Named("bob", 3)));
+  EXPECT_THAT(since->joined, ElementsAre(NamedMember("bob", 3)));
   ASSERT_THAT(since->departed, SizeIs(2));
   EXPECT_EQ(since->departed[0].incarnation, 2u);
   EXPECT_TRUE(since->departed[0].lost);
@@ -53,7 +54,7 @@ TEST(MembershipLogTest, KnowsNothingOfOldOrUnknownVersions) {
   MembershipLog log;
   EXPECT_FALSE(log.Since(0).has_value());
   for (uint64_t i = 10; i < 20; ++i) {
-    log.Add(i, Change::kJoined, Named("alice", i), 4);
+    log.Add(i, Change::kJoined, NamedMember("alice", i), 4);
   }
   EXPECT_FALSE(log.Since(14).has_value());
   EXPECT_THAT(log.Since(15)->joined, SizeIs(4));
@@ -68,7 +69,7 @@ class ChangesTest : public ::testing::Test {
   static JoinOptions Options(const std::string& name, uint64_t incarnation,
                              int world_size) {
     return {.cluster = "test",
-            .self = Named(name, incarnation),
+            .self = NamedMember(name, incarnation),
             .world_size = world_size,
             .lease = 1000ms};
   }
@@ -217,7 +218,7 @@ TEST_F(ChangesTest, OneThatWasStruckOffIsTakenBackUnderItsRank) {
   EXPECT_THAT(groups_.TakeBack(seat, met, now_), IsOk());
   const auto change = groups_.Renew("test", "w0", 1, met, now_);
   ASSERT_THAT(change, IsOk());
-  EXPECT_THAT(change->joined, ElementsAre(Named("w1", 2, 1)));
+  EXPECT_THAT(change->joined, ElementsAre(NamedMember("w1", 2, 1)));
   EXPECT_THAT(change->departed, IsEmpty());
 }
 
@@ -275,7 +276,7 @@ TEST_F(AllStruckOffTest, OneComesBackToThePartnerThatWaits) {
   ASSERT_TRUE(joined_.contains(12));
   ASSERT_THAT(joined_.at(12), IsOk());
   EXPECT_THAT((*joined_.at(12))->workers,
-              ElementsAre(Named("w0", 1, 0), Named("w1", 12, 1)));
+              ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 12, 1)));
 }
 
 TEST_F(AllStruckOffTest, OneComesBackBeforeItsPartner) {
@@ -298,7 +299,7 @@ TEST_F(AllStruckOffTest, AllComeBackAndMissNobody) {
   PassWhileItListens(1000ms);
   ASSERT_THAT(heard_.at(1), IsOk());
   EXPECT_THAT(heard_.at(1)->joined,
-              ElementsAre(Named("w0", 1, 0), Named("w1", 2, 1)));
+              ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 2, 1)));
 }
 
 TEST_F(AllStruckOffTest, ButNotWhereASuccessorWaits) {
@@ -331,7 +332,7 @@ TEST_F(ChangesTest, MembersOfAnEarlierLifeComeBackBeforeAnybodyElse) {
   Listen("w1", 2, before);
   Pass(300ms);
   EXPECT_FALSE(heard_.contains(2));
-  seat.self = Named("w0", 1);
+  seat.self = NamedMember("w0", 1);
   seat.wanted_rank = 0;
   EXPECT_THAT(groups_.TakeBack(seat, before, now_), IsOk());
   for (int i = 0; i < 11; ++i) {
@@ -344,9 +345,9 @@ TEST_F(ChangesTest, MembersOfAnEarlierLifeComeBackBeforeAnybodyElse) {
   ASSERT_TRUE(heard_.contains(2));
   ASSERT_THAT(heard_.at(2), IsOk());
   EXPECT_TRUE(heard_.at(2)->whole);
-  EXPECT_THAT(
-      heard_.at(2)->joined,
-      ElementsAre(Named("w0", 1, 0), Named("w1", 2, 1), Named("extra", 9, 5)));
+  EXPECT_THAT(heard_.at(2)->joined,
+              ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 2, 1),
+                          NamedMember("extra", 9, 5)));
   EXPECT_THAT(joined_.at(7), Fails(StatusCode::kAlreadyExists, "too late"));
 }
 

@@ -22,13 +22,13 @@ using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
 
-const Security kWithToken{.token = std::string(64, '5')};
+const Security kServiceToken{.token = std::string(64, '5')};
 
 class RendezvousImpostor : public ::testing::Test {
  protected:
   // Alice's rendezvous has been at address_, where nobody is now.
   void SetUp() override {
-    const auto server = RendezvousServer::Make("127.0.0.1:0", kWithToken);
+    const auto server = RendezvousServer::Make("127.0.0.1:0", kServiceToken);
     ASSERT_THAT(server, IsOk());
     address_ = (*server)->address();
     const auto joined = Join(address_, alice_);
@@ -71,7 +71,7 @@ class RendezvousImpostor : public ::testing::Test {
                            .world_size = 1,
                            .timeout = 30s,
                            .lease = 1s,
-                           .access = {.security = kWithToken}};
+                           .access = {.security = kServiceToken}};
   std::string address_;
   Membership joined_;
   std::atomic<int> asked_{0};
@@ -84,7 +84,7 @@ TEST_F(RendezvousImpostor, IsNeitherToldTheTokenNorBelievedWhoIsThere) {
               Fails(StatusCode::kUnauthenticated,
                     "it does not prove to know the cluster token"));
   EXPECT_EQ(asked_, 2);
-  EXPECT_FALSE(impostor.HasHeard(kWithToken.token));
+  EXPECT_FALSE(impostor.HasHeard(kServiceToken.token));
 }
 
 TEST_F(RendezvousImpostor, IsNotBelievedThatAWorkerIsStruckOff) {
@@ -92,7 +92,7 @@ TEST_F(RendezvousImpostor, IsNotBelievedThatAWorkerIsStruckOff) {
   RendezvousLease lease(address_, alice_, joined_);
   lease.Start([](const MemberEvent&) {});
   EXPECT_TRUE(impostor.AwaitMessages(4, 30s));  // it goes on
-  EXPECT_FALSE(impostor.HasHeard(kWithToken.token));
+  EXPECT_FALSE(impostor.HasHeard(kServiceToken.token));
 }
 
 TEST_F(RendezvousImpostor, BringsNoNewcomers) {
@@ -106,7 +106,7 @@ TEST_F(RendezvousImpostor, BringsNoNewcomers) {
     EXPECT_TRUE(impostor.AwaitMessages(4, 30s));
   }
   EXPECT_EQ(newcomers, 0);
-  EXPECT_FALSE(impostor.HasHeard(kWithToken.token));
+  EXPECT_FALSE(impostor.HasHeard(kServiceToken.token));
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ namespace baton::rpc {
 namespace {
 
 using std::chrono::milliseconds;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using Joined = absl::StatusOr<std::vector<WorkerInfo>>;
 
 JoinOptions Options(const std::string& name, int world_size, int rank = -1) {

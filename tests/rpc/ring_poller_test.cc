@@ -22,12 +22,12 @@ namespace {
 
 using baton::testing::IsOk;
 
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kPollPatience{30};
 
 // Counts what it is given, and what of it was served.
-class Counter final : public RingSource {
+class CountingSource final : public RingSource {
  public:
-  explicit Counter(std::function<void()> on_serve = nullptr)
+  explicit CountingSource(std::function<void()> on_serve = nullptr)
       : on_serve_(std::move(on_serve)) {}
 
   bool Ready() override { return served_ < given_; }
@@ -44,7 +44,7 @@ class Counter final : public RingSource {
     waker.Wake();
   }
   bool AwaitServed(int count) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    const auto deadline = std::chrono::steady_clock::now() + kPollPatience;
     MutexLock lock(mutex_);
     while (served_ < count && changed_.WaitUntil(mutex_, deadline)) {
     }
@@ -67,7 +67,7 @@ struct Process {
 };
 
 bool AwaitSleep(const Process& process) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kPollPatience;
   while (!FutexEvent::Asleep(process.event->value())) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::yield();
@@ -81,7 +81,7 @@ bool AwaitSleep(const Process& process) {
 [[noreturn]] void ExitByHowSoonItSleeps() {
   setenv("BATON_SPIN", "200ms", 1);
   Process process;
-  const auto source = std::make_shared<Counter>();
+  const auto source = std::make_shared<CountingSource>();
   process.poller->Add(source);
   int given = 0;
   const auto give = [&] {
@@ -108,7 +108,7 @@ TEST(RingPollerDeathTest, RareWorkIsAwaitedAsleep) {
 
 TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
   Process process;
-  const auto source = std::make_shared<Counter>();
+  const auto source = std::make_shared<CountingSource>();
   process.poller->Add(source);
   for (int i = 1; i <= 3000; ++i) {
     source->Give(*process.waker);
@@ -126,9 +126,9 @@ TEST(RingPoller, ServesWhatIsGivenWhetherItSleepsOrLooksOn) {
 
 TEST(RingPoller, ServesManyThatManyGiveTo) {
   Process process;
-  std::vector<std::shared_ptr<Counter>> sources;
+  std::vector<std::shared_ptr<CountingSource>> sources;
   for (int i = 0; i < 20; ++i) {
-    sources.push_back(std::make_shared<Counter>());
+    sources.push_back(std::make_shared<CountingSource>());
     process.poller->Add(sources.back());
   }
   std::vector<std::thread> givers;
@@ -148,7 +148,7 @@ TEST(RingPoller, DoesATaskItselfAndStillServesWhileThatWaits) {
   Process process;
   const Promise<void> go_on, entered, done;
   std::atomic<int> tasks{0};
-  const auto source = std::make_shared<Counter>([&] {
+  const auto source = std::make_shared<CountingSource>([&] {
     if (tasks++ > 0) return;
     pool->PostOrRunInline([&] {
       entered.Set(absl::OkStatus());
@@ -173,7 +173,7 @@ TEST(RingPoller, TasksRunOnceWhoeverDoesThem) {
   {
     const auto pool = std::make_shared<ThreadPool>(2, "pool");
     Process process;
-    const auto source = std::make_shared<Counter>(
+    const auto source = std::make_shared<CountingSource>(
         [&] { pool->PostOrRunInline([&] { ++ran; }); });
     process.poller->Add(source);
     for (int i = 1; i <= kCount; ++i) {
@@ -192,7 +192,7 @@ TEST(RingPoller, StopsWhileATaskWaits) {
   std::atomic<bool> done{false};
   {
     Process process;
-    const auto source = std::make_shared<Counter>([&] {
+    const auto source = std::make_shared<CountingSource>([&] {
       pool->PostOrRunInline([&] {
         entered.Set(absl::OkStatus());
         EXPECT_THAT(go_on.future().Await(), IsOk());
@@ -206,7 +206,7 @@ TEST(RingPoller, StopsWhileATaskWaits) {
     EXPECT_FALSE(done);
   }
   go_on.Set(absl::OkStatus());
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kPollPatience;
   while (!done && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
@@ -215,14 +215,14 @@ TEST(RingPoller, StopsWhileATaskWaits) {
 
 TEST(RingPoller, ServesNothingThatWasRemovedAndLetsGoOfIt) {
   Process process;
-  auto source = std::make_shared<Counter>();
+  auto source = std::make_shared<CountingSource>();
   process.poller->Add(source);
   source->Give(*process.waker);
   ASSERT_TRUE(source->AwaitServed(1));
   process.poller->Remove(source.get());
-  const std::weak_ptr<Counter> weak = source;
+  const std::weak_ptr<CountingSource> weak = source;
   source.reset();
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  const auto deadline = std::chrono::steady_clock::now() + kPollPatience;
   while (!weak.expired() && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::yield();
   }
@@ -236,7 +236,7 @@ TEST(RingPoller, NoticesLaterWhereSomebodySpoiltTheDoorbell) {
   auto* word = static_cast<std::atomic<uint32_t>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED,
            process.event->fd().get(), 0));
-  const auto source = std::make_shared<Counter>();
+  const auto source = std::make_shared<CountingSource>();
   process.poller->Add(source);
   source->Give(*process.waker);
   ASSERT_TRUE(source->AwaitServed(1));

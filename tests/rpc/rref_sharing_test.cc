@@ -74,12 +74,12 @@ bool AwaitHeld(int count) {
   return held == count;
 }
 // Keeps its argument until the test says otherwise.
-Future<int> Hold(RRef<int> value) {
+Future<int> HoldShared(RRef<int> value) {
   ++held;
   return release->future().Then([value] { return 0; });
 }
 
-void Fill(rpc::Registry& registry) {
+void FillForSharing(rpc::Registry& registry) {
   FillCounter(registry);
   registry.AddFunction<&Double>()
       .AddFunction<&MakeAround>()
@@ -88,7 +88,7 @@ void Fill(rpc::Registry& registry) {
       .AddFunction<&Innermost>()
       .AddFunction<&Middle>()
       .AddFunction<&Refuse>()
-      .AddFunction<&Hold>();
+      .AddFunction<&HoldShared>();
 }
 
 class SharingTest : public ::testing::TestWithParam<TransportKind> {
@@ -103,7 +103,7 @@ class SharingTest : public ::testing::TestWithParam<TransportKind> {
   }
   Promise<void> release_;
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
-                         .fill = &Fill,
+                         .fill = &FillForSharing,
                          .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
 };
@@ -202,8 +202,8 @@ TEST_P(SharingTest, CountsFollowEveryHolder) {
   RRef<int> mine = RRef<int>::Make(alice_, 4);
   auto holders = [&] { return alice_.GetDebugInfo().objects.at(0).holders; };
   EXPECT_TRUE(holders().empty());
-  Future<int> at_bob = alice_.Async<&Hold>("bob", mine);
-  Future<int> at_carol = alice_.Async<&Hold>("carol", mine);
+  Future<int> at_bob = alice_.Async<&HoldShared>("bob", mine);
+  Future<int> at_carol = alice_.Async<&HoldShared>("carol", mine);
   ASSERT_TRUE(AwaitHeld(2));
   EXPECT_THAT(holders(), ::testing::UnorderedElementsAre("bob", "carol"));
   release_.Set(absl::OkStatus());
@@ -214,7 +214,7 @@ TEST_P(SharingTest, CountsFollowEveryHolder) {
 
 TEST_P(SharingTest, ADeadHolderGivesBackWhatItHeld) {
   RRef<int> mine = RRef<int>::Make(alice_, 4);
-  Future<int> at_bob = alice_.Async<&Hold>("bob", mine);
+  Future<int> at_bob = alice_.Async<&HoldShared>("bob", mine);
   ASSERT_TRUE(AwaitHeld(1));
   mine = {};
   cluster_.Kill("bob");

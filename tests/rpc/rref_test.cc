@@ -65,7 +65,7 @@ struct Keeper {
   RRef<Counter> kept;
 };
 
-void Fill(rpc::Registry& registry) {
+void FillForRRefs(rpc::Registry& registry) {
   FillCounter(registry);
   registry.Add<Keeper>();
   registry.AddFunction<&Fail>();
@@ -90,7 +90,7 @@ class RRefTest : public ::testing::TestWithParam<TransportKind> {
     return counter.ok() ? *counter : RRef<Counter>();
   }
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
-                         .fill = &Fill,
+                         .fill = &FillForRRefs,
                          .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
   rpc::Agent& bob_ = cluster_["bob"];

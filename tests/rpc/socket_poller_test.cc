@@ -16,7 +16,7 @@ namespace {
 using Then = SocketPoller::Then;
 constexpr std::chrono::seconds kSoon{30};
 
-class SocketPollerTest : public testing::Test {
+class SocketPollerTest : public ::testing::Test {
  protected:
   void SetUp() override {
     int ends[2];

@@ -95,7 +95,7 @@ absl::StatusOr<Tensor> Train(rpc::CallContext& call, RRef<Server> server,
   return last;
 }
 
-void Fill(rpc::Registry& registry) {
+void FillForStress(rpc::Registry& registry) {
   FillCounter(registry);
   registry.Add<Server>()
       .AddFunction<&Square>()
@@ -108,7 +108,7 @@ class StressTest : public ::testing::TestWithParam<TransportKind> {
  protected:
   ~StressTest() override { cluster_.ExpectIdle(); }
   LocalCluster cluster_{{.names = {"alice", "bob", "carol"},
-                         .fill = &Fill,
+                         .fill = &FillForStress,
                          .transports = MakerOf(GetParam())}};
   rpc::Agent& alice_ = cluster_["alice"];
 };

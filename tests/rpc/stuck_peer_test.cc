@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kTimeout{300};
 // Who waited for gRPC would wait until somebody wakes or kills the peer, which
 // nobody does.
-constexpr std::chrono::seconds kSoon{10};
+constexpr std::chrono::seconds kSoonEnough{10};
 
 size_t Descriptors() {
   size_t count = 0;
@@ -110,13 +110,13 @@ INSTANTIATE_TEST_SUITE_P(StreamsThatWere, StuckPeer,
 TEST_P(StuckPeer, DoesNotHoldUpAShutdown) {
   const Watched memory;
   StopBobAndSend(memory.tensor());
-  EXPECT_LT(TimeOfShutdown(), kSoon);
+  EXPECT_LT(TimeOfShutdown(), kSoonEnough);
   for (const absl::Status& status : log_.Await(5)) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   }
   const auto start = Clock::now();
   alice_.reset();
-  EXPECT_LT(Clock::now() - start, kSoon);
+  EXPECT_LT(Clock::now() - start, kSoonEnough);
 }
 
 TEST_P(StuckPeer, DoesNotHoldUpADestructor) {
@@ -124,7 +124,7 @@ TEST_P(StuckPeer, DoesNotHoldUpADestructor) {
   StopBobAndSend(memory.tensor());
   const auto start = Clock::now();
   alice_.reset();
-  EXPECT_LT(Clock::now() - start, kSoon);
+  EXPECT_LT(Clock::now() - start, kSoonEnough);
   EXPECT_EQ(log_.Await(5).size(), 5u);
 }
 
@@ -167,10 +167,10 @@ TEST(StuckPeerOfAProcess, LetsItEnd) {
   ASSERT_EQ(carol.ReadLine(), "up");
   bob.Kill(SIGSTOP);
   carol.WriteLine("leave");
-  const auto took = carol.ReadLine(Clock::now() + kSoon);
+  const auto took = carol.ReadLine(Clock::now() + kSoonEnough);
   ASSERT_TRUE(took.has_value());
   EXPECT_GE(std::atoi(took->c_str()), 1000);  // otherwise nothing was stuck
-  const auto status = carol.Wait(Clock::now() + kSoon);
+  const auto status = carol.Wait(Clock::now() + kSoonEnough);
   ASSERT_TRUE(status.has_value());
   EXPECT_TRUE(WIFEXITED(*status)) << *status;
   EXPECT_EQ(WEXITSTATUS(*status), 0);

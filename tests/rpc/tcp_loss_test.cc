@@ -67,7 +67,7 @@ TEST_P(TcpLoss, BeforeItOpensLeavesNothingBehind) {
 }
 
 // With workers around it.
-struct Peer {
+struct TcpPeer {
   ChildProcess process{{testing::ProgramPath("echo_peer"), "bob"}};
   WorkerInfo info{"bob", Rank{1}, 4711, process.ReadLine()};
 };
@@ -95,7 +95,7 @@ class TcpWorkers : public ::testing::Test {
 TEST_F(TcpWorkers, APeerThatIsKilledAmidTensorsFailsThem) {
   const auto alice = NewWorker("alice", 0, Options());
   alice->Start();
-  Peer bob;
+  TcpPeer bob;
   Meet(*alice, bob.info);
   bob.process.Kill(SIGSTOP);
   SentLog log;
@@ -108,7 +108,7 @@ TEST_F(TcpWorkers, APeerThatIsKilledAmidTensorsFailsThem) {
   ASSERT_EQ(outcomes.size(), 8u);
   EXPECT_EQ(outcomes.back().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(alice->mailbox.AwaitLost(1).size(), 1u);
-  Peer next;
+  TcpPeer next;
   alice->transport->RemovePeer("bob");
   Meet(*alice, next.info);
   const size_t before = alice->mailbox.count();

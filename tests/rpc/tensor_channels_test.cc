@@ -11,7 +11,7 @@
 namespace baton::rpc {
 namespace {
 
-class ChannelsTest : public testing::Test {
+class ChannelsTest : public ::testing::Test {
  protected:
   const std::shared_ptr<PuppetKind> kind_ = std::make_shared<PuppetKind>(9);
   Timer timer_{"test-channels"};

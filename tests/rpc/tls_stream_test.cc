@@ -106,7 +106,7 @@ class TlsStream : public ::testing::Test {
   std::string seen_;
 };
 
-std::string Pattern(size_t bytes) {
+std::string TextPattern(size_t bytes) {
   std::string pattern(bytes, '\0');
   for (size_t i = 0; i < bytes; ++i)
     pattern[i] = static_cast<char>('a' + i % 16);
@@ -116,7 +116,7 @@ std::string Pattern(size_t bytes) {
 TEST_F(TlsStream, BytesArriveAndAreNotSeenOnTheWay) {
   Make(SetupOf(true), SetupOf(false));
   ASSERT_THAT(Handshake(), IsOk());
-  const std::string bytes = Pattern(300'000);
+  const std::string bytes = TextPattern(300'000);
   ExpectTransfer(bytes);
   EXPECT_GT(seen_.size(), bytes.size());
   EXPECT_EQ(seen_.find(bytes.substr(0, 16)), std::string::npos);
@@ -151,7 +151,7 @@ TEST_F(TlsStream, KeysChangeUnderWay) {
   client.rekey_bytes = 50'000;
   Make(client, SetupOf(false));
   ASSERT_THAT(Handshake(), IsOk());
-  const std::string bytes = Pattern(1'000'000);
+  const std::string bytes = TextPattern(1'000'000);
   ExpectTransfer(bytes);
 }
 
@@ -179,7 +179,7 @@ TEST_F(ChangedOnTheWay, IsSeen) {
   Make(SetupOf(true), SetupOf(false));
   ASSERT_THAT(Handshake(), IsOk());
   armed_ = true;
-  EXPECT_EQ(Transfer(Pattern(5000)).status().code(),
+  EXPECT_EQ(Transfer(TextPattern(5000)).status().code(),
             absl::StatusCode::kDataLoss);
 }
 
@@ -194,7 +194,7 @@ TEST(TlsStreams, CarryBothDirectionsAtOnce) {
   }
   ASSERT_THAT(client->Handshake(), IsOk());
   ASSERT_THAT(server->Handshake(), IsOk());
-  const std::string bytes = Pattern(8'000'000);
+  const std::string bytes = TextPattern(8'000'000);
   const auto write = [&bytes](TcpStream& stream) {
     for (size_t sent = 0; sent < bytes.size();) {
       const iovec rest{const_cast<char*>(bytes.data()) + sent,

@@ -16,8 +16,9 @@ namespace baton::rpc {
 // What every transport must do. A kind of transport runs all of it by
 //
 //   INSTANTIATE_TEST_SUITE_P(Mine, TransportConformance,
-//                            testing::Values(TransportKind{.name = "Tls"...}),
-//                            testing::PrintToStringParamName());
+//                            ::testing::Values(TransportKind{.name =
+//                            "Tls"...}),
+//                            ::testing::PrintToStringParamName());
 struct TransportKind {
   // Its tests': letters and digits.
   std::string name;
@@ -37,7 +38,7 @@ Tensor Pattern(int64_t bytes, int first = 0);
 // Shape, dtype and elements are the same.
 bool SameBytes(const Tensor& a, const Tensor& b);
 
-class TransportConformance : public testing::TestWithParam<TransportKind> {
+class TransportConformance : public ::testing::TestWithParam<TransportKind> {
  protected:
   // Not started, knowing nobody.
   std::unique_ptr<TestWorker> NewWorker(const std::string& name, int rank);

@@ -109,7 +109,7 @@ class Record {
 };
 std::unique_ptr<Record> NewRecord() { return std::make_unique<Record>(); }
 
-void Fill(rpc::Registry& registry) {
+void FillForUnconfirmed(rpc::Registry& registry) {
   registry.Add<Record>();
   registry.AddFunction<&NewRecord>();
 }
@@ -129,7 +129,7 @@ class UnconfirmedSend : public ::testing::TestWithParam<TransportKind> {
       std::make_shared<SendingThreads>();
   const std::shared_ptr<rpc::FaultPlan> faults_ =
       std::make_shared<rpc::FaultPlan>();
-  LocalCluster cluster_{{.fill = &Fill,
+  LocalCluster cluster_{{.fill = &FillForUnconfirmed,
                          .worker_threads = 1,
                          .transports =
                              [kind = GetParam(), threads = threads_] {

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-WorkerInfo Named(const std::string& name) {
+WorkerInfo OnlyNamed(const std::string& name) {
   WorkerInfo worker;
   worker.name = name;
   worker.incarnation = 1;
@@ -70,11 +70,11 @@ TEST(WaitNotice, SaysForWhatAndForHowLongStill) {
 // A wrong address is the mistake that everybody makes; without a word it looks
 // like work for as long as a minute.
 TEST(WaitNotice, AWorkerThatNobodyAnswersSaysSo) {
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto joined =
       Join("127.0.0.1:1",
-           {.self = Named("a"), .world_size = 2, .timeout = seconds(4)});
-  const std::string said = testing::internal::GetCapturedStderr();
+           {.self = OnlyNamed("a"), .world_size = 2, .timeout = seconds(4)});
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(joined.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(said, HasSubstr("worker a waits for the rendezvous at "
                               "127.0.0.1:1, where nobody answers yet"));
@@ -83,11 +83,11 @@ TEST(WaitNotice, AWorkerThatNobodyAnswersSaysSo) {
 TEST(WaitNotice, AWorkerThatTheOthersLeaveAloneSaysSo) {
   const auto server = RendezvousServer::Make("127.0.0.1:0");
   ASSERT_TRUE(server.ok()) << server.status();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStderr();
   const auto joined =
       Join((*server)->address(),
-           {.self = Named("a"), .world_size = 3, .timeout = seconds(4)});
-  const std::string said = testing::internal::GetCapturedStderr();
+           {.self = OnlyNamed("a"), .world_size = 3, .timeout = seconds(4)});
+  const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(joined.status().code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(said, HasSubstr("until 3 workers of cluster baton have come"));
 }

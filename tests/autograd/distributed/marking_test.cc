@@ -61,8 +61,9 @@ std::vector<Variable> RandomLeaves(std::mt19937_64& random) {
 
 // `bring(worker, value)`: the value as it is at that worker.
 template <typename Bring>
-Variable Compute(const Program& program, const std::vector<Variable>& leaves,
-                 const Bring& bring) {
+Variable ComputeMarked(const Program& program,
+                       const std::vector<Variable>& leaves,
+                       const Bring& bring) {
   struct Value {
     size_t worker;
     Variable value;
@@ -92,7 +93,7 @@ class MarkingTest : public EngineTest {
   void Step(const Program& program, const BackwardOptions& options) {
     const auto leaves = RandomLeaves(random_);
     const auto context = net_.at("alice").NewContext();
-    const Variable loss = Compute(
+    const Variable loss = ComputeMarked(
         program, leaves, [&](size_t from, size_t to, const Variable& value) {
           if (from == to) return value;
           return (*net_.Move(kWorkers[from], kWorkers[to], context->id(),
@@ -101,7 +102,7 @@ class MarkingTest : public EngineTest {
     const absl::Status status =
         net_.at("alice").Backward(context, {loss}, {}, options).Await();
     ASSERT_TRUE(status.ok()) << status;
-    Compute(program, leaves, [](size_t, size_t, const Variable& value) {
+    ComputeMarked(program, leaves, [](size_t, size_t, const Variable& value) {
       return value;
     }).Backward();
     for (size_t i = 0; i < leaves.size(); ++i) {

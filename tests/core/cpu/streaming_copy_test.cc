@@ -41,7 +41,7 @@ bool Untouched(const uint8_t* begin, const uint8_t* end) {
 // Copies `bytes` between places that far from an aligned one, and looks at
 // each byte there and at those around.
 void ExpectCopied(size_t bytes, size_t to_offset, size_t from_offset) {
-  SCOPED_TRACE(testing::Message()
+  SCOPED_TRACE(::testing::Message()
                << bytes << " from " << from_offset << " to " << to_offset);
   const std::vector<uint8_t> source = Pattern(bytes + 2 * kMargin);
   std::vector<uint8_t> target(bytes + 2 * kMargin, kUntouched);

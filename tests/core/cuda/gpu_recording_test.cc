@@ -76,9 +76,9 @@ TEST_F(GpuRecordings, ShowCopiesWithTheirBytes) {
   Synchronize(device_);
   const GpuActivityLog log = Finish(std::move(recording));
   const auto copy = [&](const std::string& name) {
-    return testing::AllOf(
-        testing::Field(&GpuActivity::name, name),
-        testing::Field(&GpuActivity::bytes, uint64_t{numbers_.nbytes()}));
+    return ::testing::AllOf(
+        ::testing::Field(&GpuActivity::name, name),
+        ::testing::Field(&GpuActivity::bytes, uint64_t{numbers_.nbytes()}));
   };
   EXPECT_THAT(log.activities, Contains(copy("copy to the host")));
   EXPECT_THAT(log.activities, Contains(copy("copy to the GPU")));

@@ -18,7 +18,7 @@ namespace {
 
 using test::ErrorOf;
 using test::Put;
-using testing::StartsWith;
+using ::testing::StartsWith;
 
 using Function = Tensor (*)(const Tensor&);
 using Gradient = Tensor (*)(const Tensor&, const Tensor&);

@@ -20,8 +20,8 @@ namespace {
 
 using test::ErrorOf;
 using test::Put;
-using testing::ElementsAre;
-using testing::StartsWith;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 constexpr DType kNumbers[] = {DType::kF32,  DType::kF64, DType::kF16,
                               DType::kBF16, DType::kI32, DType::kI64,

@@ -21,9 +21,9 @@ namespace {
 using test::ErrorOf;
 using test::Put;
 using test::TestDevice;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(Indexing, CatJoinsViewsAlongAnyAxis) {
   const Tensor x = Put(Tensor::Arange(6, DType::kI32).Reshape({2, 3}));

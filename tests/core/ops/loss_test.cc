@@ -22,8 +22,8 @@ namespace {
 using test::ErrorOf;
 using test::Put;
 using test::TestDevice;
-using testing::HasSubstr;
-using testing::StartsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(CrossEntropy, IsTheMeanNegativeLogLikelihood) {
   const Tensor logits = Put<float>({1, 2, 3, 0, 0, 0}, {2, 3});

@@ -20,8 +20,8 @@ namespace {
 
 using test::ErrorOf;
 using test::Put;
-using testing::ElementsAre;
-using testing::StartsWith;
+using ::testing::ElementsAre;
+using ::testing::StartsWith;
 
 Tensor Zeros(const Shape& shape) { return Put(Tensor::Zeros(shape)); }
 Tensor Ones(const Shape& shape) { return Put(Tensor::Ones(shape)); }

@@ -68,7 +68,7 @@ TEST(Softmax, MaskedElementsCountNothing) {
   const Tensor x = Put<float>({none, 1, none, 1, none, none}, {2, 3});
   const auto y = Softmax(x, 1).ToVector<float>();
   EXPECT_THAT(std::vector<float>(y.begin(), y.begin() + 3),
-              testing::ElementsAre(0, 1, 0));
+              ::testing::ElementsAre(0, 1, 0));
   EXPECT_EQ(y[3], 1);
   const Tensor empty = Put<float>({none, none}, {1, 2});
   EXPECT_TRUE(std::isnan(Softmax(empty, 1).ToVector<float>()[0]));
@@ -81,7 +81,7 @@ TEST(Softmax, MaskedElementsCountNothing) {
 TEST(Softmax, LargeLogitsDoNotOverflow) {
   const Tensor x = Put<float>({1000, 1000, -1000}, {1, 3});
   EXPECT_THAT(Softmax(x, 1).ToVector<float>(),
-              testing::ElementsAre(0.5f, 0.5f, 0.f));
+              ::testing::ElementsAre(0.5f, 0.5f, 0.f));
   EXPECT_NEAR(LogSoftmax(x, 1).ToVector<float>()[2], -2000.693, 1e-3);
 }
 

@@ -28,7 +28,7 @@ using testing::DenseStage;
 using testing::Fails;
 using testing::IsOk;
 
-void AddTypes(rpc::Registry& registry) {
+void AddBatchRowsTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterModule<DenseStage>(registry);
@@ -36,7 +36,7 @@ void AddTypes(rpc::Registry& registry) {
 
 class BatchRows : public ::testing::Test {
  protected:
-  BatchRows() : cluster_(3, AddTypes) {
+  BatchRows() : cluster_(3, AddBatchRowsTypes) {
     for (const char* worker : {"bob", "carol"}) {
       stages_.push_back(*Module<DenseStage>::Create(cluster_.alice(), worker,
                                                     int64_t{6}, int64_t{6},

@@ -36,7 +36,7 @@ using testing::NoisyStage;
 
 const char* const kSavers[] = {"bob", "carol", "dave"};
 
-void AddTypes(rpc::Registry& registry) {
+void AddCheckpointTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterCheckpoints(registry);
   RegisterOptimizer<optim::Adam>(registry);
@@ -55,7 +55,7 @@ struct TrainedResNet {
 
 class CheckpointerTest : public ::testing::Test {
  protected:
-  CheckpointerTest() : cluster_(4, AddTypes) {
+  CheckpointerTest() : cluster_(4, AddCheckpointTypes) {
     Generator generator(11);
     for (int i = 0; i < kBatches; ++i) {
       images_.push_back(test::Put(RandNormal({4, 3, 16, 16}, generator)));

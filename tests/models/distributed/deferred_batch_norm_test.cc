@@ -26,7 +26,7 @@ using testing::FragileStage;
 using testing::IsOk;
 using testing::NoisyStage;
 
-constexpr int64_t kRows = 14, kWidth = 6;
+constexpr int64_t kNormRows = 14, kNormWidth = 6;
 
 void AddNormTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
@@ -40,8 +40,8 @@ class DeferredBatchNorm : public ::testing::Test {
  protected:
   DeferredBatchNorm() : cluster_(4, AddNormTypes) {
     Generator generator(11);
-    x_ = test::Put(RandNormal({kRows, kWidth}, generator));
-    labels_ = test::Put(RandInt(0, kWidth, {kRows}, generator));
+    x_ = test::Put(RandNormal({kNormRows, kNormWidth}, generator));
+    labels_ = test::Put(RandInt(0, kNormWidth, {kNormRows}, generator));
   }
   rpc::Agent& agent() { return cluster_.alice(); }
 
@@ -51,7 +51,8 @@ class DeferredBatchNorm : public ::testing::Test {
     norms_.clear();
     for (const char* worker : {"bob", "carol"})
       norms_.push_back(
-          *Module<NoisyStage>::Create(agent(), worker, kWidth, 0.0, 7).Await());
+          *Module<NoisyStage>::Create(agent(), worker, kNormWidth, 0.0, 7)
+               .Await());
     const auto middle =
         *Module<FragileStage>::Create(agent(), "dave", fault, 1).Await();
     options.deferred_batch_norm = true;
@@ -68,13 +69,13 @@ class DeferredBatchNorm : public ::testing::Test {
   // What two modules here have seen: each all rows that came to it as one
   // batch, the second one what micro-batches made of them in the first.
   std::vector<nn::StateMap> StatesOfWholeBatches(int64_t split_size) const {
-    NoisyStage parts(kWidth, 0.0, 7), first(kWidth, 0.0, 7),
-        second(kWidth, 0.0, 7);
+    NoisyStage parts(kNormWidth, 0.0, 7), first(kNormWidth, 0.0, 7),
+        second(kNormWidth, 0.0, 7);
     for (NoisyStage* stage : {&parts, &first, &second})
       stage->To(test::TestDevice());
     const NoGrad no_grad;
     std::vector<Tensor> outputs;
-    for (const RowRange& rows : SplitRows(kRows, split_size))
+    for (const RowRange& rows : SplitRows(kNormRows, split_size))
       outputs.push_back(
           parts.Forward(x_.Slice(0, rows.begin, rows.end)).tensor());
     first.Forward(x_);
@@ -114,7 +115,7 @@ TEST_F(DeferredBatchNorm, StatisticsAreThoseOfTheWholeBatch) {
 TEST_F(DeferredBatchNorm, EvaluationMovesNothing) {
   ASSERT_NO_FATAL_FAILURE(Make({.split_size = 4}));
   ASSERT_THAT(pipeline_->Evaluate(x_, labels_), IsOk());
-  NoisyStage untouched(kWidth, 0.0, 7);
+  NoisyStage untouched(kNormWidth, 0.0, 7);
   untouched.To(test::TestDevice());
   ExpectStatistics({untouched.StateDict(), untouched.StateDict()});
 }
@@ -123,7 +124,7 @@ TEST_F(DeferredBatchNorm, ABrokenStepMovesNothing) {
   ASSERT_NO_FATAL_FAILURE(
       Make({.split_size = 4}, FragileStage::Fault::kBackward));
   EXPECT_FALSE(Step().ok());
-  NoisyStage untouched(kWidth, 0.0, 7);
+  NoisyStage untouched(kNormWidth, 0.0, 7);
   untouched.To(test::TestDevice());
   ExpectStatistics({untouched.StateDict(), untouched.StateDict()});
   // What the broken step had put off is gone with it.

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using Programs = std::map<std::string, Program>;  // by worker
 
-void AddTypes(rpc::Registry& registry) {
+void AddDeliveriesTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<DenseStage>(registry);
   RegisterModule<FragileStage>(registry);
@@ -38,7 +38,8 @@ void AddTypes(rpc::Registry& registry) {
 // Stages and groups without a trainer, which would tell workers of an error.
 class Deliveries : public ::testing::Test {
  protected:
-  Deliveries() : cluster_(4, AddTypes), x_(test::Put(Tensor::Ones({12, 6}))) {}
+  Deliveries()
+      : cluster_(4, AddDeliveriesTypes), x_(test::Put(Tensor::Ones({12, 6}))) {}
   rpc::Agent& agent() { return cluster_.alice(); }
 
   // What the first stage gives the second one goes to `misled` instead.

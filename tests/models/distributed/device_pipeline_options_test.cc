@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-DevicePipeline Make(int stages, const DevicePipelineOptions& options) {
+DevicePipeline MakeWithOptions(int stages,
+                               const DevicePipelineOptions& options) {
   Generator generator(1);
   std::vector<DeviceStage> made;
   for (int i = 0; i < stages; ++i)
@@ -30,24 +31,25 @@ std::string ErrorOfRows(const DevicePipelineOptions& options, int64_t inputs,
   Generator generator(7);
   const Tensor images = RandNormal({inputs, 4}, generator);
   const Tensor labels = RandInt(0, 4, {targets}, generator);
-  return test::ErrorOf([&] { Make(1, options).Step(images, labels); });
+  return test::ErrorOf(
+      [&] { MakeWithOptions(1, options).Step(images, labels); });
 }
 
 TEST(DevicePipelineOptions, BadOnesAreNamed) {
   EXPECT_THAT(test::ErrorOf([] { DevicePipeline({}, {}); }),
               HasSubstr("no stages"));
-  EXPECT_THAT(test::ErrorOf([] { Make(2, {.schedule = {"none"}}); }),
+  EXPECT_THAT(test::ErrorOf([] { MakeWithOptions(2, {.schedule = {"none"}}); }),
               HasSubstr("no schedule 'none'"));
-  EXPECT_THAT(test::ErrorOf([] { Make(1, {.schedule = {"zb-v"}}); }),
+  EXPECT_THAT(test::ErrorOf([] { MakeWithOptions(1, {.schedule = {"zb-v"}}); }),
               HasSubstr("two stages at each worker"));
-  EXPECT_THAT(test::ErrorOf([] { Make(1, {.split_size = -1}); }),
+  EXPECT_THAT(test::ErrorOf([] { MakeWithOptions(1, {.split_size = -1}); }),
               HasSubstr("split_size is negative"));
-  EXPECT_THAT(test::ErrorOf([] { Make(1, {.at_once = 0}); }),
+  EXPECT_THAT(test::ErrorOf([] { MakeWithOptions(1, {.at_once = 0}); }),
               HasSubstr("at_once is not positive"));
-  EXPECT_THAT(test::ErrorOf([] { Make(1, {.loss = Loss::kNone}); }),
+  EXPECT_THAT(test::ErrorOf([] { MakeWithOptions(1, {.loss = Loss::kNone}); }),
               HasSubstr("needs a loss"));
   EXPECT_THAT(test::ErrorOf([] {
-                Make(1, {.split_size = 2, .micro_batches = {1, 3}});
+                MakeWithOptions(1, {.split_size = 2, .micro_batches = {1, 3}});
               }),
               HasSubstr("split_size or micro_batches"));
 }

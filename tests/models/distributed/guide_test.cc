@@ -44,7 +44,7 @@ using Front = DenseStage;
 Tensor Clip(const Tensor& gradient) { return ops::Clamp(gradient, -1, 1); }
 // [end]
 
-void AddTypes(rpc::Registry& registry) {
+void AddGuideTypes(rpc::Registry& registry) {
   RegisterModule<DenseStage>(registry);
   RegisterOptimizer<optim::Adam>(registry);
   // [register_hook]
@@ -54,7 +54,7 @@ void AddTypes(rpc::Registry& registry) {
 
 class GuideTest : public ::testing::Test {
  protected:
-  GuideTest() : cluster_(3, AddTypes) {
+  GuideTest() : cluster_(3, AddGuideTypes) {
     Generator generator(1);
     // Where the trainer, alice, computes: outputs of modules come there.
     images_ = test::Put(RandNormal({6, 4}, generator));

@@ -78,7 +78,7 @@ ParcelLayout LayoutOf(Values (*make)(int64_t, uint64_t)) {
                       {0, 0});
 }
 
-void ExpectEqual(const absl::StatusOr<Outputs>& taken, const Values& wanted) {
+void ExpectTaken(const absl::StatusOr<Outputs>& taken, const Values& wanted) {
   ASSERT_THAT(taken, IsOk());
   const Values& got = taken->values;
   ASSERT_EQ(got.size(), wanted.size());
@@ -124,7 +124,7 @@ TEST_F(LinkWindowTest, ValuesArriveAsTheyWereStepAfterStep) {
     for (uint64_t step = 1; step <= 20; ++step) {
       back_->Begin(step);
       for (int m = 0; m < 2; ++m) {
-        ExpectEqual(back_->Take(m, InALongTime()), MakeOutputs(4 - m, step));
+        ExpectTaken(back_->Take(m, InALongTime()), MakeOutputs(4 - m, step));
         EXPECT_THAT(back_->Send(m, {MakeGradients(4 - m, step), {}}), IsOk());
       }
     }
@@ -133,7 +133,7 @@ TEST_F(LinkWindowTest, ValuesArriveAsTheyWereStepAfterStep) {
     front_->Begin(step);
     for (int m = 0; m < 2; ++m) {
       EXPECT_THAT(front_->Send(m, {MakeOutputs(4 - m, step), {}}), IsOk());
-      ExpectEqual(front_->Take(m, InALongTime()), MakeGradients(4 - m, step));
+      ExpectTaken(front_->Take(m, InALongTime()), MakeGradients(4 - m, step));
     }
   }
   behind.join();
@@ -146,7 +146,7 @@ TEST_F(LinkWindowTest, WhatIsTakenIsTheTakersOwn) {
   const auto taken = back_->Take(0, InALongTime());
   // Into the same slot.
   ASSERT_THAT(front_->Send(1, {MakeOutputs(3, 2), {}}), IsOk());
-  ExpectEqual(taken, MakeOutputs(4, 1));
+  ExpectTaken(taken, MakeOutputs(4, 1));
 }
 
 TEST_F(LinkWindowTest, AStepThatIsGivenUpWaitsNoMoreAndLeavesTheNextAlone) {
@@ -162,7 +162,7 @@ TEST_F(LinkWindowTest, AStepThatIsGivenUpWaitsNoMoreAndLeavesTheNextAlone) {
   EXPECT_TRUE(absl::IsDeadlineExceeded(
       back_->Take(0, Clock::now() + std::chrono::milliseconds(5)).status()));
   EXPECT_THAT(front_->Send(0, {MakeOutputs(4, 2), {}}), IsOk());
-  ExpectEqual(back_->Take(0, InALongTime()), MakeOutputs(4, 2));
+  ExpectTaken(back_->Take(0, InALongTime()), MakeOutputs(4, 2));
 }
 
 TEST_F(LinkWindowTest, WhoGaveUpTellsTheOtherEndNothing) {

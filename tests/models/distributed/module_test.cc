@@ -41,7 +41,7 @@ int64_t ReplaysOf(const RRef<nn::Graphed>& replayed) {
   return (*replayed.LocalValue())->replays();
 }
 
-void AddTypes(rpc::Registry& registry) {
+void AddModuleTypes(rpc::Registry& registry) {
   registry.Add<Stage>()
       .AddFunction<&ReplaysOf>()
       .AddFunction<&IsTraining>()
@@ -54,7 +54,7 @@ void AddTypes(rpc::Registry& registry) {
 class ModuleTest : public ::testing::Test {
  protected:
   ModuleTest()
-      : cluster_(2, AddTypes),
+      : cluster_(2, AddModuleTypes),
         module_(
             *Module<DenseStage>::Create(agent(), "bob", 3, 2, true, 5).Await()),
         twin_(DenseStage::Make(3, 2, true, 5)) {
@@ -173,7 +173,7 @@ class PlacementTest : public ::testing::Test {
  protected:
   using Dense = Module<DenseStage>;
   explicit PlacementTest(const rpc::Compute& bobs = {test::TestDevice()})
-      : cluster_(3, AddTypes, testing::TransportKind::kInProcess,
+      : cluster_(3, AddModuleTypes, testing::TransportKind::kInProcess,
                  {{"bob", bobs}}) {}
   rpc::Agent& agent() { return cluster_.alice(); }
   auto FormOfModule(const Dense& module) {
@@ -260,7 +260,7 @@ uint64_t BytesThrough(const rpc::Agent& agent) {
 class PassedOn : public ::testing::TestWithParam<testing::TransportKind> {
  protected:
   PassedOn()
-      : cluster_(3, AddTypes, GetParam()),
+      : cluster_(3, AddModuleTypes, GetParam()),
         front_(*Module<DenseStage>::Create(agent(), "bob", 4, kWidth, true, 5)
                     .Await()),
         back_(*Module<DenseStage>::Create(agent(), "carol", kWidth, 2, true, 6)

@@ -57,7 +57,7 @@ ClusterProfile Cluster(std::vector<Profile> workers, LinkCosts link = {}) {
 }
 
 // Equal workers, equal units of 1 + 1 + 1 s a row.
-ClusterProfile Even(size_t units, size_t workers, LinkCosts link = {}) {
+ClusterProfile EvenProfile(size_t units, size_t workers, LinkCosts link = {}) {
   const std::vector<StageCosts> costs(units, {1, 1, 1});
   return Cluster(std::vector<Profile>(workers, Made(costs)), link);
 }
@@ -157,7 +157,7 @@ TEST(Plan, IsAsGoodAsTheBestOfAllCuts) {
 }
 
 TEST(Plan, OthersToTryComeByTheirTimes) {
-  const ClusterProfile profile = Even(6, 2);
+  const ClusterProfile profile = EvenProfile(6, 2);
   const PlanRequest request = {.rows = 8};
   const auto plans = MakePlans(profile, request, 4).value();
   ASSERT_EQ(plans.size(), 5u);  // and one worker alone
@@ -172,7 +172,7 @@ TEST(Plan, OthersToTryComeByTheirTimes) {
 }
 
 TEST(Plan, CutsEvenUnitsInTheMiddle) {
-  const Plan plan = MakePlan(Even(6, 2), {.rows = 8}).value();
+  const Plan plan = MakePlan(EvenProfile(6, 2), {.rows = 8}).value();
   EXPECT_THAT(plan.cuts, ElementsAre("unit.2"));
   EXPECT_THAT(plan.workers, ElementsAre(0, 1));
   EXPECT_EQ(plan.split_size, 1);
@@ -188,11 +188,11 @@ TEST(Plan, HasTwoStagesAWorkerWhereTheyAreWanted) {
   const PlanRequest one = {.rows = 2, .split_sizes = {1}};
   PlanRequest two = one;
   two.stages_a_worker = 2;
-  const Plan plan = MakePlan(Even(8, 2), two).value();
+  const Plan plan = MakePlan(EvenProfile(8, 2), two).value();
   EXPECT_THAT(plan.workers, ElementsAre(0, 1, 0, 1));
-  EXPECT_LT(plan.seconds(), MakePlan(Even(8, 2), one).value().seconds());
+  EXPECT_LT(plan.seconds(), MakePlan(EvenProfile(8, 2), one).value().seconds());
   two.stages_a_worker = 3;
-  EXPECT_EQ(MakePlan(Even(8, 2), two).status().code(),
+  EXPECT_EQ(MakePlan(EvenProfile(8, 2), two).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -233,10 +233,10 @@ TEST(Plan, LeavesAWorkerOutThatWouldOnlyHoldUpTheOthers) {
 
 TEST(Plan, UsesOneWorkerAloneWhereLinksForbidACut) {
   // A row takes 18 s at one worker, and 10 bytes to the next.
-  const Plan near = MakePlan(Even(6, 2, {0, 0.1}), {.rows = 8}).value();
+  const Plan near = MakePlan(EvenProfile(6, 2, {0, 0.1}), {.rows = 8}).value();
   EXPECT_EQ(near.workers.size(), 2u);
   for (const LinkCosts& far : {LinkCosts{0, 2}, LinkCosts{100, 0}}) {
-    const Plan plan = MakePlan(Even(6, 2, far), {.rows = 8}).value();
+    const Plan plan = MakePlan(EvenProfile(6, 2, far), {.rows = 8}).value();
     EXPECT_THAT(plan.cuts, IsEmpty());
     EXPECT_THAT(plan.workers, ElementsAre(0));
     EXPECT_DOUBLE_EQ(plan.seconds(), plan.alone_s);
@@ -246,7 +246,7 @@ TEST(Plan, UsesOneWorkerAloneWhereLinksForbidACut) {
 
 // All units cost the same, but after the second there is little to send.
 TEST(Plan, CutsWhereThereIsLessToSend) {
-  ClusterProfile profile = Even(6, 2, {0, 1.2});
+  ClusterProfile profile = EvenProfile(6, 2, {0, 1.2});
   for (Profile& worker : profile.workers) {
     for (auto& costs : worker.costs) costs[1].output_bytes /= 10;
   }
@@ -255,7 +255,7 @@ TEST(Plan, CutsWhereThereIsLessToSend) {
 }
 
 TEST(Plan, KeepsWithinTheMemory) {
-  const ClusterProfile profile = Even(6, 2);
+  const ClusterProfile profile = EvenProfile(6, 2);
   // Six units of 1000 bytes, twice, and 100 bytes a row held at each.
   double before = 0;
   for (const double most : {8300., 7000., 6500., 6400.}) {
@@ -286,7 +286,7 @@ TEST(Plan, KeepsWithinTheMemory) {
 }
 
 TEST(Plan, MovesTheCutForMemory) {
-  ClusterProfile profile = Even(6, 2);
+  ClusterProfile profile = EvenProfile(6, 2);
   for (Profile& worker : profile.workers)
     worker.parameter_bytes = {100, 100, 100, 100, 5000, 100};
   const Plan plan =
@@ -295,7 +295,7 @@ TEST(Plan, MovesTheCutForMemory) {
 }
 
 TEST(Plan, KeepsToTheScheduleThatIsAskedFor) {
-  const ClusterProfile profile = Even(6, 2);
+  const ClusterProfile profile = EvenProfile(6, 2);
   double automatic = MakePlan(profile, {.rows = 8}).value().seconds();
   for (const std::string& name : ScheduleNames()) {
     const auto plan = MakePlan(profile, {.rows = 8, .schedule = name});
@@ -361,7 +361,7 @@ TEST(Plan, OfSixtyUnitsOverEightWorkersTakesLessThanASecond) {
 }
 
 TEST(Plan, RefusesWhatIsNotWhole) {
-  const ClusterProfile whole = Even(3, 2);
+  const ClusterProfile whole = EvenProfile(3, 2);
   const auto code = [](const ClusterProfile& profile, int64_t rows,
                        std::vector<int64_t> sizes = {}) {
     return MakePlan(profile, {.rows = rows, .split_sizes = std::move(sizes)})

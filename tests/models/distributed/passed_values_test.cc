@@ -30,9 +30,9 @@ using testing::DenseStage;
 using testing::GradientsAt;
 using testing::IsOk;
 
-constexpr int64_t kWidth = 6;
-constexpr size_t kStages = 4;
-const char* const kWorkers[kStages] = {"bob", "bob", "bob", "carol"};
+constexpr int64_t kPassedWidth = 6;
+constexpr size_t kPassedStages = 4;
+const char* const kStageWorkers[kPassedStages] = {"bob", "bob", "bob", "carol"};
 
 // Of the stages in turn.
 std::vector<Device> MixedDevices() {
@@ -40,7 +40,7 @@ std::vector<Device> MixedDevices() {
   return {gpu, Device::Cpu(), gpu, Device::Cpu()};
 }
 
-void AddTypes(rpc::Registry& registry) {
+void AddPassedTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<DenseStage>(registry);
   registry.AddFunction<&GradientsAt<DenseStage>>();
@@ -48,22 +48,22 @@ void AddTypes(rpc::Registry& registry) {
 
 std::vector<std::shared_ptr<DenseStage>> LocalStages() {
   std::vector<std::shared_ptr<DenseStage>> stages;
-  for (uint64_t seed = 0; seed < kStages; ++seed)
-    stages.push_back(DenseStage::Make(kWidth, kWidth, false, seed));
+  for (uint64_t seed = 0; seed < kPassedStages; ++seed)
+    stages.push_back(DenseStage::Make(kPassedWidth, kPassedWidth, false, seed));
   return stages;
 }
 
-struct Batch {
+struct PassedBatch {
   Tensor x, labels;
 };
-Batch MakeBatch() {
+PassedBatch MakePassedBatch() {
   Generator generator(3);
-  return {RandNormal({8, kWidth}, generator),
-          RandInt(0, kWidth, {8}, generator)};
+  return {RandNormal({8, kPassedWidth}, generator),
+          RandInt(0, kPassedWidth, {8}, generator)};
 }
 
 // What one process computes on the CPU: gradients of all parameters.
-std::vector<Tensor> GradientsOnTheCpu(const Batch& batch) {
+std::vector<Tensor> GradientsOnTheCpu(const PassedBatch& batch) {
   Variable value(batch.x);
   const auto stages = LocalStages();
   for (const auto& stage : stages) value = stage->Forward(value);
@@ -94,14 +94,14 @@ TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
     for (const Stream& guest : value.storage()->use()->Guests())
       EXPECT_TRUE(guest.device().is_cuda());
   }
-  const Batch batch = MakeBatch();
-  testing::TrainingCluster cluster(3, AddTypes);
+  const PassedBatch batch = MakePassedBatch();
+  testing::TrainingCluster cluster(3, AddPassedTypes);
   std::vector<Module<DenseStage>> stages;
-  for (size_t i = 0; i < kStages; ++i) {
+  for (size_t i = 0; i < kPassedStages; ++i) {
     stages.push_back(*Module<DenseStage>::Create(
-                          cluster.alice(), kWorkers[i],
-                          Placement{.device = MixedDevices()[i]}, kWidth,
-                          kWidth, false, static_cast<uint64_t>(i))
+                          cluster.alice(), kStageWorkers[i],
+                          Placement{.device = MixedDevices()[i]}, kPassedWidth,
+                          kPassedWidth, false, static_cast<uint64_t>(i))
                           .Await());
   }
   auto pipeline =
@@ -128,10 +128,10 @@ TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
 }
 
 TEST(PassedValues, OfOneProcessAreCopiedToTheStageThatUsesThem) {
-  const Batch batch = MakeBatch();
+  const PassedBatch batch = MakePassedBatch();
   std::vector<DeviceStage> stages;
   const auto modules = LocalStages();
-  for (size_t i = 0; i < kStages; ++i)
+  for (size_t i = 0; i < kPassedStages; ++i)
     stages.push_back({modules[i], MixedDevices()[i]});
   DevicePipeline pipeline(stages,
                           {.split_size = 3, .loss = Loss::kCrossEntropy});

@@ -58,7 +58,7 @@ TEST(PathTo, IsTheChannelThatCarriedMostAndElseTheTransport) {
   EXPECT_EQ(PathTo("carol", worker), "shared memory");
 }
 
-void AddTypes(rpc::Registry& registry) {
+void AddLinkTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<DenseStage>(registry);
 }
@@ -77,7 +77,7 @@ std::vector<std::string> Texts(const std::vector<PipelineLink>& links) {
 class Chain {
  public:
   Chain(testing::TransportKind transports, int64_t width)
-      : cluster_(3, AddTypes, transports,
+      : cluster_(3, AddLinkTypes, transports,
                  {{"alice", {}}, {"bob", {}}, {"carol", {}}}),
         x_(Tensor::Ones({width, width})) {
     std::vector<StageModule> stages;
@@ -109,7 +109,7 @@ TEST(PipelineLinks, AreLocalWithinAWorkerAndElseNameTheTransport) {
 }
 
 TEST(PipelineLinks, WorkersOfOneProcessHaveNoWindowThatNobodyRequires) {
-  testing::TrainingCluster cluster(3, AddTypes);
+  testing::TrainingCluster cluster(3, AddLinkTypes);
   std::vector<StageModule> stages;
   for (const char* worker : {"bob", "carol"}) {
     stages.emplace_back(*Module<DenseStage>::Create(cluster.alice(), worker, 4,

@@ -43,7 +43,7 @@ using testing::IsOk;
 using testing::NoisyStage;
 using Clock = std::chrono::steady_clock;
 
-constexpr int64_t kWidth = 6;
+constexpr int64_t kProcessWidth = 6;
 
 // Of a loss after a few steps, on GPUs.
 constexpr double kSlack = 1e-5;
@@ -87,7 +87,7 @@ class TwoStages {
             Windows windows) {
     for (const char* worker : {"front", "back"}) {
       modules_.push_back(*Module<NoisyStage>::Create(cluster.agent(), worker,
-                                                     kWidth, Drop(),
+                                                     kProcessWidth, Drop(),
                                                      uint64_t{7})
                               .Await());
     }
@@ -106,9 +106,9 @@ class TwoStages {
   }
   Future<Pipeline::StepResult> Step(int64_t rows) {
     Generator generator(11);
-    const Tensor x = RandNormal({rows, kWidth}, generator);
+    const Tensor x = RandNormal({rows, kProcessWidth}, generator);
     return pipeline_->StepAsync(*sgd_, x,
-                                RandInt(0, kWidth, {rows}, generator));
+                                RandInt(0, kProcessWidth, {rows}, generator));
   }
   std::string Path() {
     const auto links = pipeline_->Links();
@@ -210,9 +210,9 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     // All of the step is done, or nothing.
     const nn::StateMap after = stages.StateAt(1 - victim);
     EXPECT_EQ(Equal(after, before, "weight"), Equal(after, before, "running"));
-    const auto anew = Module<NoisyStage>::Create(cluster.agent(),
-                                                 victim == 0 ? "back" : "front",
-                                                 kWidth, Drop(), uint64_t{8})
+    const auto anew = Module<NoisyStage>::Create(
+                          cluster.agent(), victim == 0 ? "back" : "front",
+                          kProcessWidth, Drop(), uint64_t{8})
                           .Await();
     EXPECT_THAT(anew, IsOk());
   }

@@ -38,7 +38,7 @@ using testing::StepsOf;
 using testing::Within;
 using Fault = FragileStage::Fault;
 
-void AddTypes(rpc::Registry& registry) {
+void AddStepsTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterModule<DenseStage>(registry);
@@ -48,7 +48,7 @@ void AddTypes(rpc::Registry& registry) {
 
 class PipelineStepsTest : public ::testing::Test {
  protected:
-  PipelineStepsTest() : cluster_(4, AddTypes) {
+  PipelineStepsTest() : cluster_(4, AddStepsTypes) {
     FragileStage::ResetGate();
     SetDeterministic(true);
     Generator generator(11);

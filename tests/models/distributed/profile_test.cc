@@ -29,7 +29,7 @@ using ::testing::ElementsAre;
 using testing::GradientsAt;
 using ::testing::HasSubstr;
 
-void AddTypes(rpc::Registry& registry) {
+void AddProfileTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<TransformerStage>(registry);
   RegisterLinks(registry);
@@ -49,7 +49,7 @@ models::TransformerOptions SmallModel() {
 
 class ProfileTest : public ::testing::Test {
  protected:
-  ProfileTest() : cluster_(3, AddTypes) {
+  ProfileTest() : cluster_(3, AddProfileTypes) {
     SetComputeThreads(1);  // of the process that is compared with
     SetDeterministic(true);
     Generator generator(7);

@@ -24,14 +24,14 @@ using ::testing::HasSubstr;
 using testing::IsOk;
 using Fault = FragileStage::Fault;
 
-void AddTypes(rpc::Registry& registry) {
+void AddGroupTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<FragileStage>(registry);
 }
 
 // No trainer tells the workers; dave waits for an input that never comes.
 TEST(StageGroup, WorkersTellEachOtherThatAStepBroke) {
-  testing::TrainingCluster cluster(4, AddTypes);
+  testing::TrainingCluster cluster(4, AddGroupTypes);
   rpc::Agent& agent = cluster.alice();
   FragileStage::ResetGate();
   Generator generator(11);

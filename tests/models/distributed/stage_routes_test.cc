@@ -25,7 +25,7 @@ const std::vector<StageRoute> kRoutes = {
     {.from = 0, .output = 0, .to = 3, .input = 2},
     {.from = kBatch, .output = 1, .to = 2, .input = 0}};
 
-StageWiring Of(int stage) { return {stage, 4, kRoutes}; }
+StageWiring WiringOf(int stage) { return {stage, 4, kRoutes}; }
 
 TEST(StageWiring, AChainPassesAllAlong) {
   const StageWiring middle(1, 3, {});
@@ -40,31 +40,31 @@ TEST(StageWiring, AChainPassesAllAlong) {
 }
 
 TEST(StageWiring, KnowsItsNeighbours) {
-  EXPECT_THAT(Of(kBatch).targets(), ElementsAre(0, 2));
-  EXPECT_THAT(Of(0).targets(), ElementsAre(1, 3));
-  EXPECT_THAT(Of(1).sources(), ElementsAre(0));
-  EXPECT_THAT(Of(2).sources(), ElementsAre(kBatch, 1));
-  EXPECT_THAT(Of(3).sources(), ElementsAre(0, 2));
+  EXPECT_THAT(WiringOf(kBatch).targets(), ElementsAre(0, 2));
+  EXPECT_THAT(WiringOf(0).targets(), ElementsAre(1, 3));
+  EXPECT_THAT(WiringOf(1).sources(), ElementsAre(0));
+  EXPECT_THAT(WiringOf(2).sources(), ElementsAre(kBatch, 1));
+  EXPECT_THAT(WiringOf(3).sources(), ElementsAre(0, 2));
 }
 
 TEST(StageWiring, BothEndsSayTheSame) {
   // Stage 0 gives three: the one that no route names goes along the chain.
-  EXPECT_THAT(Of(0).OutputsTo(1, 3), ElementsAre(2, 0));
-  EXPECT_THAT(Of(1).InputsFrom(0, 2), ElementsAre(0, 1));
-  EXPECT_THAT(Of(0).OutputsTo(3, 3), ElementsAre(1, 0));
-  EXPECT_THAT(Of(3).InputsFrom(0, 4), ElementsAre(0, 2));
-  EXPECT_THAT(Of(3).InputsFrom(2, 4), ElementsAre(1, 3));
+  EXPECT_THAT(WiringOf(0).OutputsTo(1, 3), ElementsAre(2, 0));
+  EXPECT_THAT(WiringOf(1).InputsFrom(0, 2), ElementsAre(0, 1));
+  EXPECT_THAT(WiringOf(0).OutputsTo(3, 3), ElementsAre(1, 0));
+  EXPECT_THAT(WiringOf(3).InputsFrom(0, 4), ElementsAre(0, 2));
+  EXPECT_THAT(WiringOf(3).InputsFrom(2, 4), ElementsAre(1, 3));
 }
 
 TEST(StageWiring, JoinsWhatOthersHaveSplit) {
   Values outputs;
   for (int64_t size : {1, 2, 3}) outputs.push_back(Tensor::Ones({size}));
-  Parcels sent = Of(0).Split(outputs);
+  Parcels sent = WiringOf(0).Split(outputs);
   ASSERT_EQ(sent.size(), 2U);
   Parcels came;
   came[0] = sent[3];
   came[2] = {Tensor::Ones({7})};
-  const Values inputs = Of(3).Join(came);
+  const Values inputs = WiringOf(3).Join(came);
   ASSERT_EQ(inputs.size(), 3U);
   EXPECT_EQ(inputs[0].numel(), 2);
   EXPECT_EQ(inputs[1].numel(), 7);
@@ -72,16 +72,16 @@ TEST(StageWiring, JoinsWhatOthersHaveSplit) {
 }
 
 TEST(StageWiring, NamesThatThereAreNotAreErrors) {
-  EXPECT_THAT(test::ErrorOf([] { Of(0).Split({Tensor::Ones({1})}); }),
+  EXPECT_THAT(test::ErrorOf([] { WiringOf(0).Split({Tensor::Ones({1})}); }),
               HasSubstr("a route names output 1, counted from 0, where there "
                         "is 1"));
   EXPECT_THAT(test::ErrorOf([] {
-                Of(3).Join({{0, {Tensor::Ones({1})}}, {2, {}}});
+                WiringOf(3).Join({{0, {Tensor::Ones({1})}}, {2, {}}});
               }),
               HasSubstr("a route names input 2"));
   EXPECT_THAT(test::ErrorOf([] {
                 const Values three(3, Tensor::Ones({1}));
-                Of(3).Join({{0, three}, {2, {}}});
+                WiringOf(3).Join({{0, three}, {2, {}}});
               }),
               HasSubstr("3 values came from stage 0, where routes lead to 2"));
 }

@@ -43,7 +43,7 @@ absl::Status EvalNorm(const RRef<NoisyStage>& module) {
   return absl::OkStatus();
 }
 
-void AddTypes(rpc::Registry& registry) {
+void AddStageTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterModule<NoisyStage>(registry);
@@ -53,7 +53,7 @@ void AddTypes(rpc::Registry& registry) {
 // Three stages that each hold a batch norm and a dropout.
 class StageTest : public ::testing::Test {
  protected:
-  StageTest() : cluster_(4, AddTypes) {
+  StageTest() : cluster_(4, AddStageTypes) {
     MakeModules();
     Generator generator(11);
     x_ = test::Put(RandNormal({12, 6}, generator));

@@ -31,7 +31,7 @@ namespace baton::dist {
 
 using Variables = std::vector<Variable>;
 using Modules = std::vector<std::shared_ptr<nn::Module>>;
-inline const char* const kWorkers[] = {"bob", "carol", "dave"};
+inline const char* const kValueWorkers[] = {"bob", "carol", "dave"};
 inline constexpr int64_t kRows = 12;
 
 // What one process computes in place of the pipeline.
@@ -162,7 +162,7 @@ class ValuePipelineTest : public ::testing::Test {
 
   Module<testing::MixStage> MakeAt(int worker,
                                    const testing::MixStage::Options& options) {
-    return *Module<testing::MixStage>::Create(agent(), kWorkers[worker],
+    return *Module<testing::MixStage>::Create(agent(), kValueWorkers[worker],
                                               options)
                 .Await();
   }
@@ -175,8 +175,8 @@ class ValuePipelineTest : public ::testing::Test {
     remote_.clear();
     for (size_t i = 0; i < workers.size(); ++i)
       remote_.push_back(MakeAt(workers[i], model.stages[i]));
-    loss_ = *Module<testing::TwoHeadLoss>::Create(agent(),
-                                                  kWorkers[workers.back()], 0.5)
+    loss_ = *Module<testing::TwoHeadLoss>::Create(
+                 agent(), kValueWorkers[workers.back()], 0.5)
                  .Await();
   }
   absl::StatusOr<std::unique_ptr<Pipeline>> MakePipeline(

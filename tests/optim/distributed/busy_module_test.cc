@@ -21,7 +21,7 @@ namespace {
 using testing::FragileStage;
 using ::testing::HasSubstr;
 
-void AddTypes(rpc::Registry& registry) {
+void AddBusyTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<FragileStage>(registry);
   RegisterOptimizers(registry);
@@ -30,7 +30,7 @@ void AddTypes(rpc::Registry& registry) {
 // While a module's forward or backward lasts.
 class BusyModuleTest : public ::testing::Test {
  protected:
-  BusyModuleTest() : cluster_(2, AddTypes) { FragileStage::ResetGate(); }
+  BusyModuleTest() : cluster_(2, AddBusyTypes) { FragileStage::ResetGate(); }
   rpc::Agent& agent() { return cluster_.alice(); }
   Module<FragileStage> ModuleAtBob(FragileStage::Fault fault) {
     return *Module<FragileStage>::Create(agent(), "bob", fault, 0).Await();

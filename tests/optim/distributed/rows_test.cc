@@ -52,7 +52,7 @@ absl::StatusOr<Gradient> GradientAt(rpc::CallContext& call,
   return context->GradientOf(local->Parameters()[0]);
 }
 
-void AddTypes(rpc::Registry& registry) {
+void AddRowsTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterModule<WordStage>(registry);
   RegisterModule<DenseStage>(registry);
@@ -63,7 +63,7 @@ void AddTypes(rpc::Registry& registry) {
 class RowsAtWorkers : public ::testing::Test {
  protected:
   RowsAtWorkers()
-      : cluster_(3, AddTypes),
+      : cluster_(3, AddRowsTypes),
         words_(*Module<WordStage>::Create(agent(), "bob", true).Await()),
         head_(*Module<DenseStage>::Create(agent(), "carol", 4, 3, false, 7)
                    .Await()),

@@ -17,7 +17,7 @@ using absl::StatusCode;
 using rpc::CollectiveOptions;
 using rpc::ProcessGroup;
 
-const GroupKind kShared{.name = "Shared", .shared_memory = true};
+const GroupKind kSharedGroup{.name = "Shared", .shared_memory = true};
 
 class BrokenGroups : public ::testing::TestWithParam<bool> {
  protected:
@@ -135,7 +135,7 @@ INSTANTIATE_TEST_SUITE_P(Paths, BrokenGroups, ::testing::Bool(),
                          });
 
 TEST(GroupMaking, ADeadlineNamesWhoHasNotCome) {
-  Groups groups(3, kShared);
+  Groups groups(3, kSharedGroup);
   rpc::GroupOptions options;
   options.name = "second";
   options.timeout = 300ms;
@@ -146,7 +146,7 @@ TEST(GroupMaking, ADeadlineNamesWhoHasNotCome) {
 }
 
 TEST(GroupMaking, FailsWhenAMemberIsLostMeanwhile) {
-  Groups groups(3, kShared);
+  Groups groups(3, kSharedGroup);
   rpc::GroupOptions options;
   options.name = "second";
   const auto first = ProcessGroup::Make(groups.agent(0), options);
@@ -156,7 +156,7 @@ TEST(GroupMaking, FailsWhenAMemberIsLostMeanwhile) {
 }
 
 TEST(GroupMaking, MembersMustBeTheSameForAll) {
-  Groups groups(3, kShared);
+  Groups groups(3, kSharedGroup);
   rpc::GroupOptions options;
   options.name = "second";
   options.timeout = 5s;

@@ -37,16 +37,16 @@ using testing::OnEach;
 using testing::StepsOf;
 
 constexpr size_t kRanks = 2;
-constexpr int64_t kRows = 3;  // of each replica
-constexpr int64_t kWidth = 16;
+constexpr int64_t kReplicaRows = 3;  // of each replica
+constexpr int64_t kContextWidth = 16;
 
 // What a trainer has a copy of: layers before and behind one at "helper".
 class Ends final : public nn::Module {
  public:
   explicit Ends(uint64_t seed)
       : generator_(seed),
-        first_(MakeModule<nn::Linear>("first", 8, kWidth, generator_)),
-        last_(MakeModule<nn::Linear>("last", kWidth, 4, generator_)) {}
+        first_(MakeModule<nn::Linear>("first", 8, kContextWidth, generator_)),
+        last_(MakeModule<nn::Linear>("last", kContextWidth, 4, generator_)) {}
   Variable Before(const Variable& x) { return autograd::Relu(first_(x)); }
   Variable LossOf(const Variable& x, const Tensor& labels) {
     return autograd::CrossEntropy(last_(x), labels);
@@ -58,17 +58,17 @@ class Ends final : public nn::Module {
   nn::Linear& last_;
 };
 
-Tensor Inputs() {
+Tensor ContextInputs() {
   Generator generator(1);
-  return RandNormal({kRanks * kRows, 8}, generator);
+  return RandNormal({kRanks * kReplicaRows, 8}, generator);
 }
-Tensor Labels() {
+Tensor ContextLabels() {
   Generator generator(2);
-  return RandInt(0, 4, {kRanks * kRows}, generator);
+  return RandInt(0, 4, {kRanks * kReplicaRows}, generator);
 }
-Tensor Share(const Tensor& all, size_t rank) {
-  const auto begin = static_cast<int64_t>(rank) * kRows;
-  return all.Slice(0, begin, begin + kRows).Contiguous();
+Tensor ShareOfContext(const Tensor& all, size_t rank) {
+  const auto begin = static_cast<int64_t>(rank) * kReplicaRows;
+  return all.Slice(0, begin, begin + kReplicaRows).Contiguous();
 }
 
 std::vector<Tensor> GradientsOf(const nn::Module& module) {
@@ -122,9 +122,10 @@ class ContextBackward : public ::testing::Test {
     return *std::move(made);
   }
   Module<DenseStage> MakeMiddle(size_t rank) {
-    const auto made = Module<DenseStage>::Create(agent(rank), "helper", kWidth,
-                                                 kWidth, true, 9)
-                          .Await();
+    const auto made =
+        Module<DenseStage>::Create(agent(rank), "helper", kContextWidth,
+                                   kContextWidth, true, 9)
+            .Await();
     EXPECT_THAT(made, IsOk());
     return *made;
   }
@@ -136,13 +137,14 @@ class ContextBackward : public ::testing::Test {
 TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
   constexpr int kSteps = 3;
   Ends whole(5);
-  DenseStage whole_middle(kWidth, kWidth, true, 9);
+  DenseStage whole_middle(kContextWidth, kContextWidth, true, 9);
   optim::Sgd whole_sgd(whole.Parameters(), {.lr = 0.1});
   std::vector<std::vector<Tensor>> expected, expected_middle;  // of each step
   for (int step = 0; step < kSteps; ++step) {
     whole.ZeroGrad();
     whole_middle.ZeroGrad();
-    whole.LossOf(whole_middle(whole.Before(Inputs())), Labels()).Backward();
+    whole.LossOf(whole_middle(whole.Before(ContextInputs())), ContextLabels())
+        .Backward();
     expected.push_back(GradientsOf(whole));
     expected_middle.push_back(GradientsOf(whole_middle));
     whole_sgd.Step();
@@ -159,9 +161,12 @@ TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
       sgd.ZeroGrad();
       Context ctx(agent(rank));
       const auto hidden =
-          middle.Forward(ctx, ends.Before(Share(Inputs(), rank))).Await();
+          middle
+              .Forward(ctx, ends.Before(ShareOfContext(ContextInputs(), rank)))
+              .Await();
       ASSERT_THAT(hidden, IsOk());
-      const Variable loss = ends.LossOf(*hidden, Share(Labels(), rank));
+      const Variable loss =
+          ends.LossOf(*hidden, ShareOfContext(ContextLabels(), rank));
       ASSERT_THAT(parallel->Backward(ctx, loss), IsOk());
       EXPECT_TRUE(ctx.Gradients().empty());
       own[rank] = GradientsOf(ends);
@@ -195,7 +200,7 @@ TEST_F(ContextBackward, ReducesWhatIsThereWhileItRuns) {
     const auto parallel = Wrap(ends, rank);
     const Module<DenseStage> middle = MakeMiddle(rank);
     Context ctx(agent(rank));
-    Variable x = ends.Before(Share(Inputs(), rank));
+    Variable x = ends.Before(ShareOfContext(ContextInputs(), rank));
     const size_t before = groups_[rank]->records().size();
     bool reduced = false;
     // Comes behind the last layer's gradients, and before the first one's.
@@ -210,7 +215,8 @@ TEST_F(ContextBackward, ReducesWhatIsThereWhileItRuns) {
     const auto hidden = middle.Forward(ctx, x).Await();
     ASSERT_THAT(hidden, IsOk());
     ASSERT_THAT(
-        parallel->Backward(ctx, ends.LossOf(*hidden, Share(Labels(), rank))),
+        parallel->Backward(
+            ctx, ends.LossOf(*hidden, ShareOfContext(ContextLabels(), rank))),
         IsOk());
     EXPECT_TRUE(reduced);
   });
@@ -221,8 +227,9 @@ TEST_F(ContextBackward, LeavesOtherLeavesInTheContext) {
     Ends ends(5);
     const auto parallel = Wrap(ends, rank);
     Context ctx(agent(rank));
-    const Variable rows(Share(Inputs(), rank), true);
-    const Variable loss = ends.LossOf(ends.Before(rows), Share(Labels(), rank));
+    const Variable rows(ShareOfContext(ContextInputs(), rank), true);
+    const Variable loss =
+        ends.LossOf(ends.Before(rows), ShareOfContext(ContextLabels(), rank));
     ASSERT_THAT(parallel->Backward(ctx, loss), IsOk());
     ASSERT_EQ(ctx.Gradients().size(), 1u);
     EXPECT_EQ(ctx.GradientOf(rows).shape(), rows.shape());
@@ -242,10 +249,11 @@ TEST_F(ContextBackward, BreaksTheGroupWhereItFailsAtOneMember) {
     ASSERT_THAT(middle, IsOk());
     Context ctx(agent(rank));
     const auto hidden =
-        middle->Forward(ctx, ends.Before(Share(Inputs(), rank))).Await();
+        middle->Forward(ctx, ends.Before(ShareOfContext(ContextInputs(), rank)))
+            .Await();
     ASSERT_THAT(hidden, IsOk());
-    statuses[rank] =
-        parallel->Backward(ctx, ends.LossOf(*hidden, Share(Labels(), rank)));
+    statuses[rank] = parallel->Backward(
+        ctx, ends.LossOf(*hidden, ShareOfContext(ContextLabels(), rank)));
   });
   for (const absl::Status& status : statuses)
     EXPECT_THAT(status.message(), ::testing::HasSubstr("backward broke"));

@@ -34,7 +34,7 @@ using testing::IsOk;
 using testing::OnEach;
 
 constexpr char kFile[] = "data_parallel.safetensors";
-constexpr int kRanks = 2;
+constexpr int kGoldenRanks = 2;
 constexpr double kTolerance = 1e-12;
 
 void AddNet(nn::Sequential& net, Generator& generator) {
@@ -43,9 +43,9 @@ void AddNet(nn::Sequential& net, Generator& generator) {
   net.Emplace<nn::Linear>(6, 4, generator);
 }
 
-class Branches final : public nn::Module {
+class GoldenBranches final : public nn::Module {
  public:
-  explicit Branches(Generator& generator)
+  explicit GoldenBranches(Generator& generator)
       : a_(MakeModule<nn::Linear>("a", 5, 4, generator)),
         b_(MakeModule<nn::Linear>("b", 5, 4, generator)) {
     MakeModule<nn::Linear>("c", 5, 4, generator);
@@ -108,17 +108,17 @@ class GoldenDataParallel : public ::testing::Test {
     return *std::move(made);
   }
   void SetUp() override {
-    if (groups_.size() < size_t{kRanks})
+    if (groups_.size() < size_t{kGoldenRanks})
       GTEST_SKIP() << "each member needs a GPU";
   }
-  const Groups groups_{testing::MembersHere(kRanks),
+  const Groups groups_{testing::MembersHere(kGoldenRanks),
                        {.name = "Here", .gpus = test::TestDevice().is_cuda()}};
 };
 
 const optim::SgdOptions kSgd = {.lr = 0.1, .momentum = 0.9};
 
 TEST_F(GoldenDataParallel, AddsUpBatchesAsPyTorchsNoSync) {
-  OnEach(kRanks, [&](size_t rank) {
+  OnEach(kGoldenRanks, [&](size_t rank) {
     Generator generator(1);
     nn::Sequential net;
     AddNet(net, generator);
@@ -132,9 +132,9 @@ TEST_F(GoldenDataParallel, AddsUpBatchesAsPyTorchsNoSync) {
 }
 
 TEST_F(GoldenDataParallel, TakesUnusedParametersAsPyTorchDoes) {
-  OnEach(kRanks, [&](size_t rank) {
+  OnEach(kGoldenRanks, [&](size_t rank) {
     Generator generator(1);
-    Branches branches(generator);
+    GoldenBranches branches(generator);
     branches.UseB(rank == 0);
     const Member member("unused", branches, rank, groups_.device(rank));
     const auto parallel = Wrap(branches, rank);
@@ -150,7 +150,7 @@ TEST_F(GoldenDataParallel, TakesUnusedParametersAsPyTorchDoes) {
 }
 
 TEST_F(GoldenDataParallel, JoinsMembersAsPyTorchDoes) {
-  OnEach(kRanks, [&](size_t rank) {
+  OnEach(kGoldenRanks, [&](size_t rank) {
     Generator generator(1);
     nn::Sequential net;
     AddNet(net, generator);
@@ -170,7 +170,7 @@ TEST_F(GoldenDataParallel, JoinsMembersAsPyTorchDoes) {
 TEST_F(GoldenDataParallel, NormalisesAllBatchesAsPyTorchDoes) {
   if (test::TestDevice().is_cuda())
     GTEST_SKIP() << "GPUs keep running statistics in f32, the case is in f64";
-  OnEach(kRanks, [&](size_t rank) {
+  OnEach(kGoldenRanks, [&](size_t rank) {
     const GoldenCase golden(kFile, "sync_batch_norm", groups_.device(rank));
     nn::BatchNorm2d norm(4);
     golden.Load(norm);
@@ -185,7 +185,7 @@ TEST_F(GoldenDataParallel, NormalisesAllBatchesAsPyTorchDoes) {
     ASSERT_THAT(parallel->Backward({y}, {of("dy")}), IsOk());
     testing::ExpectSame(x.grad(), of("dx"), kTolerance, "dx");
     for (const auto& [name, parameter] : norm.NamedParameters()) {
-      testing::ExpectSame(ops::MulScalar(parameter.grad(), kRanks),
+      testing::ExpectSame(ops::MulScalar(parameter.grad(), kGoldenRanks),
                           golden["grad." + name], kTolerance, name);
     }
     for (const auto& [name, value] : norm.StateDict()) {

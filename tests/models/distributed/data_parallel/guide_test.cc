@@ -41,24 +41,24 @@ using testing::IsOk;
 using testing::NoisyStage;
 using testing::OnEach;
 
-constexpr int64_t kSamples = 128, kWidth = 8;
+constexpr int64_t kGuideSamples = 128, kGuideWidth = 8;
 
 Tensor AllImages() {
   Generator generator(1);
-  return RandNormal({kSamples, kWidth}, generator);
+  return RandNormal({kGuideSamples, kGuideWidth}, generator);
 }
 Tensor AllLabels() {
   Generator generator(2);
-  return RandInt(0, kWidth, {kSamples}, generator);
+  return RandInt(0, kGuideWidth, {kGuideSamples}, generator);
 }
 Tensor Half(const Tensor& all, size_t which) {
-  const auto begin = static_cast<int64_t>(which) * kSamples / 2;
-  return all.Slice(0, begin, begin + kSamples / 2).Contiguous();
+  const auto begin = static_cast<int64_t>(which) * kGuideSamples / 2;
+  return all.Slice(0, begin, begin + kGuideSamples / 2).Contiguous();
 }
-Tensor Images(const std::vector<int64_t>& samples) {
+Tensor GuideImages(const std::vector<int64_t>& samples) {
   return ops::Embedding(AllImages(), Tensor::From(samples));
 }
-Tensor Labels(const std::vector<int64_t>& samples) {
+Tensor GuideLabels(const std::vector<int64_t>& samples) {
   return ops::Gather(AllLabels(), 0, Tensor::From(samples));
 }
 
@@ -120,7 +120,7 @@ absl::Status Train(rpc::Agent& agent, nn::Module& model,
 }
 
 TEST(DataParallelGuide, TrainsAsOneProcessOnAllSamples) {
-  DenseStage whole(kWidth, kWidth, false, 1);
+  DenseStage whole(kGuideWidth, kGuideWidth, false, 1);
   optim::Sgd sgd(whole.Parameters(), {.lr = 0.1});
   for (int step = 0; step < 3; ++step) {
     sgd.ZeroGrad();
@@ -128,7 +128,7 @@ TEST(DataParallelGuide, TrainsAsOneProcessOnAllSamples) {
     sgd.Step();
   }
   OnTwo([&](rpc::Agent& agent, size_t rank) {
-    DenseStage model(kWidth, kWidth, false, 1 + rank);
+    DenseStage model(kGuideWidth, kGuideWidth, false, 1 + rank);
     const Batch half{Half(AllImages(), rank), Half(AllLabels(), rank)};
     RETURN_IF_ERROR(Train(agent, model, {half, half, half}));
     ExpectClose(model.StateDict(), whole.StateDict());
@@ -151,10 +151,10 @@ absl::Status ReduceThinMatrices(rpc::Agent& agent, nn::Module& model,
 }
 
 TEST(DataParallelGuide, BatchNormsOfAllAndThinMatrices) {
-  NoisyStage whole(kWidth, 0, 1);
+  NoisyStage whole(kGuideWidth, 0, 1);
   whole(AllImages());
   OnTwo([&](rpc::Agent& agent, size_t rank) {
-    NoisyStage model(kWidth, 0, 1);
+    NoisyStage model(kGuideWidth, 0, 1);
     RETURN_IF_ERROR(ReduceThinMatrices(agent, model, Half(AllImages(), rank),
                                        Half(AllLabels(), rank)));
     ExpectClose(model.StateDict(), whole.StateDict());  // running statistics
@@ -164,7 +164,7 @@ TEST(DataParallelGuide, BatchNormsOfAllAndThinMatrices) {
 
 absl::Status TrainElastically(rpc::Agent& agent, nn::Module& model,
                               std::vector<double>& losses) {
-  const auto sampler = std::make_shared<data::RandomSampler>(kSamples);
+  const auto sampler = std::make_shared<data::RandomSampler>(kGuideSamples);
   optim::Sgd sgd(model.Parameters(), {.lr = 0.1});
   // [elastic]
   ASSIGN_OR_RETURN(auto training,
@@ -173,8 +173,8 @@ absl::Status TrainElastically(rpc::Agent& agent, nn::Module& model,
                        {.samples = sampler, .batch = 64, .min_members = 2}));
   while (training->epoch() < 10) {
     ASSIGN_OR_RETURN(const auto step, training->Step([&](const auto& share) {
-      return nn::CrossEntropy(model(Images(share.samples)),
-                              Labels(share.samples));
+      return nn::CrossEntropy(model(GuideImages(share.samples)),
+                              GuideLabels(share.samples));
     }));
     losses.push_back(step.loss);  // over the whole batch
   }
@@ -186,14 +186,14 @@ TEST(DataParallelGuide, ElasticMembersHaveTheSameModel) {
   std::vector<nn::StateMap> states(2);
   std::vector<std::vector<double>> losses(2);
   OnTwo([&](rpc::Agent& agent, size_t rank) {
-    DenseStage model(kWidth, kWidth, false, 1 + rank);
+    DenseStage model(kGuideWidth, kGuideWidth, false, 1 + rank);
     RETURN_IF_ERROR(TrainElastically(agent, model, losses[rank]));
     states[rank] = model.StateDict();
     return absl::OkStatus();
   });
   ExpectEqual(states[0], states[1]);
   EXPECT_EQ(losses[0], losses[1]);
-  EXPECT_EQ(losses[0].size(), 10 * kSamples / 64);
+  EXPECT_EQ(losses[0].size(), 10 * kGuideSamples / 64);
   EXPECT_LT(losses[0].back(), losses[0].front());
 }
 
@@ -203,10 +203,10 @@ absl::StatusOr<Stages> MakeStages(rpc::Agent& agent,
                                   uint64_t seed) {
   Stages stages;
   for (const std::string& worker : workers) {
-    ASSIGN_OR_RETURN(auto stage,
-                     Module<DenseStage>::Create(agent, worker, kWidth, kWidth,
-                                                stages.empty(), seed++)
-                         .Await());
+    ASSIGN_OR_RETURN(auto stage, Module<DenseStage>::Create(
+                                     agent, worker, kGuideWidth, kGuideWidth,
+                                     stages.empty(), seed++)
+                                     .Await());
     stages.push_back(std::move(stage));
   }
   return stages;

@@ -28,9 +28,9 @@ constexpr int64_t kElements = 5;
 
 // Two parameters and a buffer; each step of SGD at rate 1 takes what Step is
 // given off each element.
-class Slope final : public nn::Module {
+class AveragedSlope final : public nn::Module {
  public:
-  explicit Slope(float start) {
+  explicit AveragedSlope(float start) {
     RegisterParameter("a", Tensor::Full({kElements}, start));
     RegisterParameter("b", Tensor::Full({2, 2}, start));
     RegisterBuffer("seen", Tensor::Full({1}, start));
@@ -60,7 +60,8 @@ std::vector<std::vector<double>> Values(size_t ranks, int steps,
   const Groups groups(static_cast<int>(ranks), {.name = "Shared"});
   std::vector<std::vector<double>> values(ranks);
   OnEach(ranks, [&](size_t rank) {
-    Slope model(static_cast<float>(100 + rank));  // the first one's counts
+    AveragedSlope model(
+        static_cast<float>(100 + rank));  // the first one's counts
     const auto averager = ModelAverager::Make(model, groups[rank], options);
     ASSERT_THAT(averager, IsOk());
     EXPECT_EQ(model.value(), 100);
@@ -128,7 +129,7 @@ TEST(ModelAverager, GossipKeepsTheMeanAndBringsModelsTogether) {
 TEST(ModelAverager, EndsWithTheMeanOfAllOnDemand) {
   const Groups groups(2, {.name = "Shared"});
   OnEach(2, [&](size_t rank) {
-    Slope model(10);
+    AveragedSlope model(10);
     const auto averager =
         ModelAverager::Make(model, groups[rank], {.period = 100});
     ASSERT_THAT(averager, IsOk());
@@ -144,9 +145,10 @@ TEST(ModelAverager, EndsWithTheMeanOfAllOnDemand) {
 TEST(ModelAverager, NamesAMemberThatIsLost) {
   for (const Averaging kind : {Averaging::kPeriodic, Averaging::kGossip}) {
     Groups groups(2, {.name = "Shared"});
-    std::vector<std::unique_ptr<Slope>> models;
+    std::vector<std::unique_ptr<AveragedSlope>> models;
     std::vector<std::unique_ptr<ModelAverager>> averagers(2);
-    for (int i = 0; i < 2; ++i) models.push_back(std::make_unique<Slope>(1));
+    for (int i = 0; i < 2; ++i)
+      models.push_back(std::make_unique<AveragedSlope>(1));
     OnEach(2, [&](size_t rank) {
       auto made = ModelAverager::Make(*models[rank], groups[rank],
                                       {.kind = kind, .period = 1});
@@ -161,7 +163,7 @@ TEST(ModelAverager, NamesAMemberThatIsLost) {
 
 TEST(ModelAverager, RefusesAPeriodOfNoSteps) {
   const Groups groups(1, {.name = "Shared"});
-  const Slope model(1);
+  const AveragedSlope model(1);
   EXPECT_THAT(ModelAverager::Make(model, groups[0], {.period = 0}),
               Fails(absl::StatusCode::kInvalidArgument, "each step or less"));
 }

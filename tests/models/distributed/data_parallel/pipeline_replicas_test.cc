@@ -33,18 +33,18 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-constexpr int64_t kRows = 12;  // of the whole batch
+constexpr int64_t kBatchRows = 12;  // of the whole batch
 
-Tensor Inputs() {
+Tensor ReplicaInputs() {
   Generator generator(11);
-  return RandNormal({kRows, 6}, generator);
+  return RandNormal({kBatchRows, 6}, generator);
 }
-Tensor Labels() {
+Tensor ReplicaLabels() {
   Generator generator(12);
-  return RandInt(0, 4, {kRows}, generator);
+  return RandInt(0, 4, {kBatchRows}, generator);
 }
-Tensor Share(const Tensor& all, size_t replica, size_t replicas) {
-  const auto rows = kRows / static_cast<int64_t>(replicas);
+Tensor ShareOfReplica(const Tensor& all, size_t replica, size_t replicas) {
+  const auto rows = kBatchRows / static_cast<int64_t>(replicas);
   const auto begin = static_cast<int64_t>(replica) * rows;
   return all.Slice(0, begin, begin + rows);
 }
@@ -120,11 +120,12 @@ class PipelineReplicas : public ::testing::Test {
   }
   // A step of both, which their optimizers take.
   std::vector<absl::StatusOr<Pipeline::StepResult>> StepBoth(
-      const Tensor& inputs = Inputs()) {
+      const Tensor& inputs = ReplicaInputs()) {
     std::vector<Future<Pipeline::StepResult>> steps;
     for (size_t i = 0; i < replicas_.size(); ++i) {
       steps.push_back(replicas_[i].pipeline->StepAsync(
-          *replicas_[i].optimizer, Share(inputs, i, 2), Share(Labels(), i, 2)));
+          *replicas_[i].optimizer, ShareOfReplica(inputs, i, 2),
+          ShareOfReplica(ReplicaLabels(), i, 2)));
     }
     std::vector<absl::StatusOr<Pipeline::StepResult>> results;
     for (const auto& step : steps) results.push_back(step.Await());
@@ -151,13 +152,15 @@ class PipelineReplicas : public ::testing::Test {
 TEST_F(PipelineReplicas, GiveTheBitsOfOneProcessOnTheWholeBatch) {
   MakeReplicas({});
   const Modules whole = {LocalStage(0, 5), LocalStage(1, 5)};
-  const double loss = AccumulateLocally(whole, Inputs(), Labels(), kRows / 2);
+  const double loss = AccumulateLocally(whole, ReplicaInputs(), ReplicaLabels(),
+                                        kBatchRows / 2);
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<Future<Pipeline::StepResult>> steps;
   for (size_t i = 0; i < replicas_.size(); ++i) {
     contexts.push_back(std::make_unique<Context>(alice()));
     steps.push_back(replicas_[i].pipeline->StepAsync(
-        *contexts.back(), Share(Inputs(), i, 2), Share(Labels(), i, 2)));
+        *contexts.back(), ShareOfReplica(ReplicaInputs(), i, 2),
+        ShareOfReplica(ReplicaLabels(), i, 2)));
   }
   const auto results = WaitAll(steps).Await();
   ASSERT_THAT(results, IsOk());
@@ -195,7 +198,8 @@ TEST_P(ReplicasBySchedule, StepAsOneProcessAndStayEqualBitForBit) {
   optim::Sgd sgd(parameters, {.lr = 0.1, .momentum = 0.9});
   for (int step = 0; step < kSteps; ++step) {
     sgd.ZeroGrad();
-    const double loss = AccumulateLocally(whole, Inputs(), Labels(), 2);
+    const double loss =
+        AccumulateLocally(whole, ReplicaInputs(), ReplicaLabels(), 2);
     sgd.Step();
     const auto results = StepBoth();
     ASSERT_THAT(results[0], IsOk());
@@ -242,8 +246,8 @@ TEST_F(PipelineReplicas, BreakTogetherAndStepNothing) {
 TEST_F(PipelineReplicas, SkipTogetherAStepThatOverflowsAtOne) {
   MakeReplicas({.loss_scale = {{.scale = 1e12}}});
   const nn::StateMap before = StateOf(0, 0);
-  const Tensor inputs = Inputs();
-  inputs.Slice(0, kRows - 1, kRows).Fill(1e30);  // the second one's
+  const Tensor inputs = ReplicaInputs();
+  inputs.Slice(0, kBatchRows - 1, kBatchRows).Fill(1e30);  // the second one's
   for (const auto& result : StepBoth(inputs)) {
     ASSERT_THAT(result, IsOk());
     EXPECT_TRUE(result->skipped);
@@ -332,8 +336,8 @@ TEST(StageReplicas, ReduceWhileStagesBeforeStillCompute) {
       return Tensor();
     });
     StepPlan plan;
-    plan.rows = kRows / 2;
-    plan.micro_batches = {kRows / 2};
+    plan.rows = kBatchRows / 2;
+    plan.micro_batches = {kBatchRows / 2};
     plan.training = true;
     plan.loss = Loss::kCrossEntropy;
     plan.program = {{StageOp::kForward, 0, 0},
@@ -341,8 +345,8 @@ TEST(StageReplicas, ReduceWhileStagesBeforeStillCompute) {
                     {StageOp::kBackward, 1, 0},
                     {StageOp::kBackward, 0, 0}};
     ProgramRun run(plan,
-                   {.inputs = {Share(Inputs(), replica, 2)},
-                    .targets = Share(Labels(), replica, 2)},
+                   {.inputs = {ShareOfReplica(ReplicaInputs(), replica, 2)},
+                    .targets = ShareOfReplica(ReplicaLabels(), replica, 2)},
                    stages, nullptr);
     ASSERT_THAT(run.Run(), IsOk());
     EXPECT_TRUE(reduced);

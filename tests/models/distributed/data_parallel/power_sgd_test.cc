@@ -30,7 +30,7 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kKind{.name = "Shared", .shared_memory = true};
+const testing::GroupKind kPowerSgdKind{.name = "Shared", .shared_memory = true};
 constexpr int64_t kWidth = 24;
 constexpr int64_t kClasses = 16;
 
@@ -51,7 +51,7 @@ class Net final : public nn::Module {
 };
 
 // Of one member's step.
-Variable LossOf(Net& model, uint64_t seed, int64_t rows) {
+Variable NetLossOf(Net& model, uint64_t seed, int64_t rows) {
   Generator generator(seed);
   const Tensor x = RandNormal({rows, kWidth}, generator);
   // What can be learnt: the largest of the first values.
@@ -87,7 +87,7 @@ class PowerSgdOf : public ::testing::TestWithParam<size_t> {
       optim::Sgd sgd(model.Parameters(), {.lr = 0.2, .momentum = 0.5});
       for (uint64_t step = 0; step < kSteps; ++step) {
         sgd.ZeroGrad();
-        const Variable loss = LossOf(model, step * 10 + rank, 32);
+        const Variable loss = NetLossOf(model, step * 10 + rank, 32);
         ASSERT_THAT(parallel->Backward(loss), IsOk());
         sgd.Step();
         if (step + kLast >= kSteps)
@@ -99,7 +99,7 @@ class PowerSgdOf : public ::testing::TestWithParam<size_t> {
     return all;
   }
 
-  Groups groups_{static_cast<int>(GetParam()), kKind};
+  Groups groups_{static_cast<int>(GetParam()), kPowerSgdKind};
 };
 
 TEST_P(PowerSgdOf, GivesTheMeanOfGradientsOfNoMoreColumns) {
@@ -112,10 +112,10 @@ TEST_P(PowerSgdOf, GivesTheMeanOfGradientsOfNoMoreColumns) {
     for (uint64_t step = 0; step < 3; ++step) {
       model.ZeroGrad();
       whole.ZeroGrad();
-      ASSERT_THAT(parallel->Backward(LossOf(model, 10 * step + rank, 2)),
+      ASSERT_THAT(parallel->Backward(NetLossOf(model, 10 * step + rank, 2)),
                   IsOk());
       for (uint64_t other = 0; other < ranks(); ++other)
-        LossOf(whole, 10 * step + other, 2).Backward();
+        NetLossOf(whole, 10 * step + other, 2).Backward();
       const auto got = model.Parameters(), expected = whole.Parameters();
       for (size_t i = 0; i < got.size(); ++i) {
         EXPECT_TRUE(ops::AllClose(
@@ -158,7 +158,7 @@ class Matrix final : public nn::Module {
 
 TEST(PowerSgd, GivesLaterWhatItCouldNotGiveAtOnce) {
   constexpr int kSteps = 200;
-  const Groups groups(1, kKind);
+  const Groups groups(1, kPowerSgdKind);
   Generator generator(1);
   const Tensor gradient = RandNormal({12, 10}, generator);
   Matrix model;
@@ -178,7 +178,7 @@ TEST(PowerSgd, GivesLaterWhatItCouldNotGiveAtOnce) {
 }
 
 TEST(PowerSgd, GoesOnAfterAGradientOfZeros) {
-  const Groups groups(1, kKind);
+  const Groups groups(1, kPowerSgdKind);
   Matrix model;
   const auto parallel =
       DataParallel::Make(model, groups[0], {.power_sgd_rank = 1});
@@ -192,7 +192,7 @@ TEST(PowerSgd, GoesOnAfterAGradientOfZeros) {
 }
 
 TEST(PowerSgd, RefusesWhatItCannotDo) {
-  const Groups groups(1, kKind);
+  const Groups groups(1, kPowerSgdKind);
   Matrix model;
   EXPECT_THAT(
       DataParallel::Make(model, groups[0],

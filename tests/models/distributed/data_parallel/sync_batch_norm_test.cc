@@ -32,8 +32,8 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kKind{.name = "Shared", .shared_memory = true};
-constexpr int64_t kRows = 12;  // of all members
+const testing::GroupKind kSyncKind{.name = "Shared", .shared_memory = true};
+constexpr int64_t kSyncRows = 12;  // of all members
 
 // Normalises with and without ReLU, and with a residual.
 class Block final : public nn::Module {
@@ -60,14 +60,14 @@ Tensor Numbers(const Shape& shape, uint64_t seed) {
   Generator generator(seed);
   return RandNormal(shape, generator);
 }
-Tensor Images() { return Numbers({kRows, 4, 5, 5}, 1); }
+Tensor Images() { return Numbers({kSyncRows, 4, 5, 5}, 1); }
 // What the loss weights the outputs by.
-Tensor Weights() { return Numbers({kRows, 3}, 2); }
+Tensor Weights() { return Numbers({kSyncRows, 3}, 2); }
 
 // Each member has more than the one before it.
-Tensor Share(const Tensor& all, size_t rank, size_t ranks) {
+Tensor ShareOfMember(const Tensor& all, size_t rank, size_t ranks) {
   const auto before = [&](size_t of) {
-    return kRows * static_cast<int64_t>(of * (of + 1)) /
+    return kSyncRows * static_cast<int64_t>(of * (of + 1)) /
            static_cast<int64_t>(ranks * (ranks + 1));
   };
   return all.Slice(0, before(rank), before(rank + 1)).Contiguous();
@@ -76,7 +76,7 @@ Tensor Share(const Tensor& all, size_t rank, size_t ranks) {
 class SyncBatchNormOf : public ::testing::TestWithParam<size_t> {
  protected:
   size_t ranks() const { return GetParam(); }
-  Groups groups_{static_cast<int>(GetParam()), kKind};
+  Groups groups_{static_cast<int>(GetParam()), kSyncKind};
 };
 
 TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {
@@ -89,14 +89,15 @@ TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {
     SynchroniseBatchNorms(model, groups_[rank]);
     auto parallel = DataParallel::Make(model, groups_[rank]);
     ASSERT_THAT(parallel, IsOk());
-    const Variable x(Share(Images(), rank, ranks()), true);
+    const Variable x(ShareOfMember(Images(), rank, ranks()), true);
     const Variable y = model(x);
-    EXPECT_TRUE(ops::AllClose(
-        y.tensor(), Share(expected.tensor(), rank, ranks()), 1e-4, 1e-5));
-    const Variable loss = Sum(Mul(y, Share(Weights(), rank, ranks())));
+    EXPECT_TRUE(ops::AllClose(y.tensor(),
+                              ShareOfMember(expected.tensor(), rank, ranks()),
+                              1e-4, 1e-5));
+    const Variable loss = Sum(Mul(y, ShareOfMember(Weights(), rank, ranks())));
     ASSERT_THAT((*parallel)->Backward(loss), IsOk());
-    EXPECT_TRUE(
-        ops::AllClose(x.grad(), Share(all.grad(), rank, ranks()), 1e-3, 1e-4));
+    EXPECT_TRUE(ops::AllClose(
+        x.grad(), ShareOfMember(all.grad(), rank, ranks()), 1e-3, 1e-4));
     const auto parameters = whole.Parameters();
     for (size_t i = 0; i < parameters.size(); ++i) {
       const Tensor sum = ops::MulScalar(model.Parameters()[i].grad(),
@@ -121,12 +122,12 @@ TEST_P(SyncBatchNormOf, UsesItsRunningStatisticsInEval) {
 TEST_P(SyncBatchNormOf, TakesAMemberWithoutRows) {
   nn::BatchNorm2d whole(4);
   const Variable all(Images(), true);
-  const Tensor dy = Numbers({kRows, 4, 5, 5}, 4);
+  const Tensor dy = Numbers({kSyncRows, 4, 5, 5}, 4);
   whole.ForwardRelu(all).Backward(dy);
   OnEach(ranks(), [&](size_t rank) {
     nn::BatchNorm2d norm(4);
     SynchroniseBatchNorms(norm, groups_[rank]);
-    const int64_t rows = rank == 0 ? kRows : 0;
+    const int64_t rows = rank == 0 ? kSyncRows : 0;
     const Variable x(Images().Slice(0, 0, rows), true);
     norm.ForwardRelu(x).Backward(dy.Slice(0, 0, rows));
     EXPECT_EQ(x.grad().shape(), x.shape());

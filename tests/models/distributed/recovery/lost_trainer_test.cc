@@ -32,14 +32,14 @@ namespace {
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
-const std::vector<std::string> kStages = {"one", "two", "three"};
+const std::vector<std::string> kStagesLeft = {"one", "two", "three"};
 constexpr int kMostSteps = 100'000;
 
 // Workers, and trainers that follow each other.
 class Trainings {
  public:
   explicit Trainings(const std::string& journal) : journal_(journal) {
-    for (const std::string& name : kStages) processes_.Start(name, 4);
+    for (const std::string& name : kStagesLeft) processes_.Start(name, 4);
   }
   // `world_size` 0: in a cluster that has met. Gives the step after which it
   // begins; -1 where it does not.
@@ -103,8 +103,8 @@ class Trainings {
 
 // The losses of steps are those that the same stages have undisturbed.
 void ExpectUndisturbed(const std::map<int, double>& told) {
-  const std::vector<double> all =
-      UndisturbedLosses(static_cast<size_t>(told.rbegin()->first) + 1, kStages);
+  const std::vector<double> all = UndisturbedLosses(
+      static_cast<size_t>(told.rbegin()->first) + 1, kStagesLeft);
   std::vector<double> losses, wanted;
   for (const auto& [step, loss] : told) {
     losses.push_back(loss);
@@ -170,7 +170,7 @@ TEST_F(LostTrainer, OneThatWasGivenUpGoesOnIfNobodyFollowsIt) {
   ASSERT_TRUE(testing::Within(std::chrono::seconds(30), [&] {
     const auto there = rpc::ListWorkers(trainings_.processes().address(),
                                         "baton", std::chrono::seconds(10));
-    return there.ok() && there->size() == kStages.size();
+    return there.ok() && there->size() == kStagesLeft.size();
   }));
   trainings_.processes()["trainer"].Kill(SIGCONT);
   for (int i = 0; i < 20; ++i)

@@ -33,9 +33,9 @@ namespace {
 
 using testing::IsOk;
 
-const std::vector<std::string> kWorkers = {"one", "two", "three"};
+const std::vector<std::string> kPartitionedWorkers = {"one", "two", "three"};
 constexpr std::chrono::milliseconds kLease{1000};
-constexpr int kStepsBefore = 3;  // a partition, and after it
+constexpr int kStepsBeforePartition = 3;  // a partition, and after it
 
 // A trainer, three workers and a spare of this process, which meet at a
 // rendezvous; each but the trainer is at a cable of its own.
@@ -47,9 +47,9 @@ class CabledWorkers {
       joining[name] = std::async(std::launch::async,
                                  [this, name] { return Join(name, 4); });
     };
-    for (const std::string& name : kWorkers) cables_[name];
+    for (const std::string& name : kPartitionedWorkers) cables_[name];
     cables_[rpc::SpareName(1)];
-    for (const std::string& name : kWorkers) join(name);
+    for (const std::string& name : kPartitionedWorkers) join(name);
     join("trainer");
     for (auto& [name, agent] : joining) agents_[name] = agent.get();
     agents_[rpc::SpareName(1)] = Join(rpc::SpareName(1), rpc::kOneMore);
@@ -106,13 +106,13 @@ class CabledWorkers {
 TEST(PartitionedPipeline, LearnsAsIfNothingHadHappened) {
   SetDeterministic(true);
   CabledWorkers workers;
-  RecoveredStages stages(workers.trainer(), kWorkers);
+  RecoveredStages stages(workers.trainer(), kPartitionedWorkers);
   const auto pipeline = stages.Pipeline();
   ASSERT_NE(pipeline, nullptr);
   std::vector<double> losses;
   const auto step = [&] { return RecoveredStages::AddLoss(*pipeline, losses); };
   for (const auto& module : stages.modules()) {
-    for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
+    for (int i = 0; i < kStepsBeforePartition; ++i) ASSERT_TRUE(step());
     const std::string victim = module.owner().name;
     SCOPED_TRACE(victim);
     workers.cable(victim).Cut();
@@ -124,8 +124,9 @@ TEST(PartitionedPipeline, LearnsAsIfNothingHadHappened) {
       return workers.trainer().Find(victim).ok();
     }));
   }
-  for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
-  ExpectSame(losses, UndisturbedLosses(losses.size(), kWorkers), 1e-3);
+  for (int i = 0; i < kStepsBeforePartition; ++i) ASSERT_TRUE(step());
+  ExpectSame(losses, UndisturbedLosses(losses.size(), kPartitionedWorkers),
+             1e-3);
   SetDeterministic(false);
 }
 

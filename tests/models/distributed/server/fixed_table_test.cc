@@ -23,11 +23,11 @@ using testing::Fails;
 using testing::IsOk;
 using testing::ServerTest;
 
-constexpr int64_t kRows = 11, kWidth = 6;
+constexpr int64_t kRows = 11, kFixedWidth = 6;
 
-RowTableOptions Options(const ops::StepRule& rule) {
+RowTableOptions FixedOptions(const ops::StepRule& rule) {
   return {.name = "words",
-          .width = kWidth,
+          .width = kFixedWidth,
           .rows = kRows,
           .start = RowStart::kNormal,
           .scale = 0.5,
@@ -36,15 +36,15 @@ RowTableOptions Options(const ops::StepRule& rule) {
           .rule = rule};
 }
 
-Tensor RowsOf(const ShardTable& table, const std::vector<int64_t>& keys) {
-  Tensor rows = Tensor::Empty({static_cast<int64_t>(keys.size()), kWidth},
+Tensor FixedRowsOf(const ShardTable& table, const std::vector<int64_t>& keys) {
+  Tensor rows = Tensor::Empty({static_cast<int64_t>(keys.size()), kFixedWidth},
                               {.device = table.device()});
   table.Read(Tensor::From(keys).To(table.device()), rows);
   return rows;
 }
 
-void Step(ShardTable& table, const std::vector<RowGradients>& gradients,
-          double scale) {
+void StepFixed(ShardTable& table, const std::vector<RowGradients>& gradients,
+               double scale) {
   table.Step({table.Prepare(gradients).get()}, scale);
 }
 
@@ -56,14 +56,14 @@ void ExpectNear(const Tensor& a, const Tensor& b) {
 }
 
 TEST(FixedTable, EachShardBeginsWithItsRowsOfTheTable) {
-  const RowTable all(Options(ops::SgdRule{}), 0);
-  const FixedTable first(Options(ops::SgdRule{}), 0, 2, TestDevice());
-  const FixedTable second(Options(ops::SgdRule{}), 1, 2, TestDevice());
+  const RowTable all(FixedOptions(ops::SgdRule{}), 0);
+  const FixedTable first(FixedOptions(ops::SgdRule{}), 0, 2, TestDevice());
+  const FixedTable second(FixedOptions(ops::SgdRule{}), 1, 2, TestDevice());
   EXPECT_EQ(first.device(), TestDevice());
-  EXPECT_EQ(RowsOf(first, {0, 5, 1}).ToVector<float>(),
-            RowsOf(all, {0, 10, 2}).ToVector<float>());
-  EXPECT_EQ(RowsOf(second, {0, 4}).ToVector<float>(),
-            RowsOf(all, {1, 9}).ToVector<float>());
+  EXPECT_EQ(FixedRowsOf(first, {0, 5, 1}).ToVector<float>(),
+            FixedRowsOf(all, {0, 10, 2}).ToVector<float>());
+  EXPECT_EQ(FixedRowsOf(second, {0, 4}).ToVector<float>(),
+            FixedRowsOf(all, {1, 9}).ToVector<float>());
 }
 
 // Rows that several gradients name, of several trainers, are stepped once.
@@ -72,40 +72,40 @@ TEST(FixedTable, IsSteppedAsATableInHostMemory) {
        {ops::StepRule(ops::SgdRule{.lr = 0.1}),
         ops::StepRule(ops::AdagradRule{.lr = 0.1}),
         ops::StepRule(ops::SparseAdamRule{.lr = 0.1})}) {
-    FixedTable fixed(Options(rule), 0, 1, TestDevice());
-    RowTable other(Options(rule), 0);
+    FixedTable fixed(FixedOptions(rule), 0, 1, TestDevice());
+    RowTable other(FixedOptions(rule), 0);
     Generator generator(3);
     for (const std::vector<int64_t>& keys :
          {std::vector<int64_t>{3, 10, 3}, {0, 3, 7}, {7, 7, 7}}) {
       const std::vector<RowGradients> gradients = {
           {.keys = Tensor::From(keys),
-           .gradients = RandNormal({3, kWidth}, generator)},
+           .gradients = RandNormal({3, kFixedWidth}, generator)},
           {.keys = Tensor::From<int64_t>({3, 1}),
-           .gradients = RandNormal({2, kWidth}, generator)}};
-      Step(fixed, gradients, 0.5);
-      Step(other, gradients, 0.5);
+           .gradients = RandNormal({2, kFixedWidth}, generator)}};
+      StepFixed(fixed, gradients, 0.5);
+      StepFixed(other, gradients, 0.5);
     }
     std::vector<int64_t> all(kRows);
     std::iota(all.begin(), all.end(), 0);
-    ExpectNear(RowsOf(fixed, all), RowsOf(other, all));
+    ExpectNear(FixedRowsOf(fixed, all), FixedRowsOf(other, all));
   }
 }
 
 TEST(FixedTable, AnImageIsAWholeTable) {
-  const RowTableOptions options = Options(ops::SparseAdamRule{.lr = 0.1});
+  const RowTableOptions options = FixedOptions(ops::SparseAdamRule{.lr = 0.1});
   FixedTable one(options, 1, 3, TestDevice());
   const std::vector<RowGradients> gradients = {
       {.keys = Tensor::From<int64_t>({0, 2}),
-       .gradients = Tensor::Full({2, kWidth}, 3)}};
-  Step(one, gradients, 1);
+       .gradients = Tensor::Full({2, kFixedWidth}, 3)}};
+  StepFixed(one, gradients, 1);
   const RowTableImage image = one.Image();
   EXPECT_EQ(image.keys.ToVector<int64_t>(),
             std::vector<int64_t>({1, 4, 7, 10}));
   FixedTable other(options, 1, 3, TestDevice(), image);
-  Step(one, gradients, 1);
-  Step(other, gradients, 1);
-  EXPECT_EQ(RowsOf(one, {0, 1, 2, 3}).ToVector<float>(),
-            RowsOf(other, {0, 1, 2, 3}).ToVector<float>());
+  StepFixed(one, gradients, 1);
+  StepFixed(other, gradients, 1);
+  EXPECT_EQ(FixedRowsOf(one, {0, 1, 2, 3}).ToVector<float>(),
+            FixedRowsOf(other, {0, 1, 2, 3}).ToVector<float>());
   EXPECT_THROW(FixedTable(options, 0, 3, TestDevice(), image), Error);
 }
 
@@ -114,7 +114,7 @@ class FixedRows : public ServerTest {
   void Start(const std::vector<std::string>& servers) {
     ServerOptions options;
     options.mode = Consistency::kAsynchronous;
-    options.tables = {Options(ops::SgdRule{.lr = 1})};
+    options.tables = {FixedOptions(ops::SgdRule{.lr = 1})};
     Make(options, {{"x", Tensor::Zeros({4})}}, servers);
   }
 };
@@ -122,7 +122,7 @@ class FixedRows : public ServerTest {
 // A worker that has the servers' device is given the rows there, and pushes
 // from there.
 TEST_F(FixedRows, GoFromDeviceToDevice) {
-  const RowTable as_they_begin(Options(ops::SgdRule{}), 0);
+  const RowTable as_they_begin(FixedOptions(ops::SgdRule{}), 0);
   for (const std::vector<std::string>& servers :
        {std::vector<std::string>{"bob"}, {"bob", "carol"}}) {
     Start(servers);
@@ -135,16 +135,16 @@ TEST_F(FixedRows, GoFromDeviceToDevice) {
       const auto pulled =
           client
               ->Do({.row_gradients = {{.keys = keys,
-                                       .gradients =
-                                           Put(Tensor::Full({4, kWidth}, -1))}},
+                                       .gradients = Put(Tensor::Full(
+                                           {4, kFixedWidth}, -1))}},
                     .rows = {{.keys = keys}}})
               .Await();
       ASSERT_THAT(pulled, IsOk());
       const Tensor added =
-          Tensor::From<float>({2, 1, 1, 2}, {4, 1}).Expand({4, kWidth});
+          Tensor::From<float>({2, 1, 1, 2}, {4, 1}).Expand({4, kFixedWidth});
       ExpectNear(pulled->rows[0], ops::Add(before->To(Device::Cpu()), added));
       if (std::string(worker) == "bob")
-        ExpectNear(*before, RowsOf(as_they_begin, {9, 0, 4, 9}));
+        ExpectNear(*before, FixedRowsOf(as_they_begin, {9, 0, 4, 9}));
     }
   }
 }
@@ -156,18 +156,18 @@ TEST_F(FixedRows, OthersThanThoseThereAreRefusedWhereTheyAreSeen) {
     const Tensor keys = Tensor::From<int64_t>({0, row});
     EXPECT_THAT(client->PullRows(0, keys).Await(),
                 Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
-    EXPECT_THAT(
-        client
-            ->Do({.row_gradients = {{.keys = keys,
-                                     .gradients = Tensor::Zeros({2, kWidth})}}})
-            .Await(),
-        Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
+    EXPECT_THAT(client
+                    ->Do({.row_gradients = {{.keys = keys,
+                                             .gradients = Tensor::Zeros(
+                                                 {2, kFixedWidth})}}})
+                    .Await(),
+                Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
   }
   ServerOptions options;
-  options.tables = {Options(ops::AdamRule{})};
+  options.tables = {FixedOptions(ops::AdamRule{})};
   EXPECT_THAT(Check(options),
               Fails(absl::StatusCode::kInvalidArgument, "fixed number"));
-  options.tables = {Options(ops::SgdRule{})};
+  options.tables = {FixedOptions(ops::SgdRule{})};
   options.tables[0].limit = 5;
   EXPECT_THAT(Check(options),
               Fails(absl::StatusCode::kInvalidArgument, "fixed number"));
@@ -186,14 +186,14 @@ TEST_F(FixedRows, OfAGpuThatAreNotThereAreNaNAndNotStepped) {
   ASSERT_THAT(client
                   ->Do({.row_gradients = {{.keys = keys,
                                            .gradients = Put(Tensor::Full(
-                                               {2, kWidth}, -1))}}})
+                                               {2, kFixedWidth}, -1))}}})
                   .Await(),
               IsOk());
   const auto rows = client->PullRows(0, keys).Await();
   ASSERT_THAT(rows, IsOk());
   EXPECT_TRUE(std::isnan(rows->Select(0, 0).ToVector<float>()[0]));
-  const RowTable as_they_begin(Options(ops::SgdRule{}), 0);
-  ExpectNear(ops::AddScalar(RowsOf(as_they_begin, {2}), 1),
+  const RowTable as_they_begin(FixedOptions(ops::SgdRule{}), 0);
+  ExpectNear(ops::AddScalar(FixedRowsOf(as_they_begin, {2}), 1),
              rows->Slice(0, 1, 2));
 }
 

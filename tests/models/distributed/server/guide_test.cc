@@ -33,16 +33,16 @@ using testing::RunBeside;
 using testing::ServerTest;
 using Servers = std::unique_ptr<dist::ParameterServers>;
 
-constexpr int64_t kWidth = 4;
+constexpr int64_t kGuideWidth = 4;
 
-void AddTypes(rpc::Registry& registry) {
+void AddGuideTypes(rpc::Registry& registry) {
   RegisterModule<DenseStage>(registry);
   RegisterOptimizer<optim::Adam>(registry);
 }
 
 class ServerGuide : public ServerTest {
  protected:
-  ServerGuide() : ServerTest(AddTypes) {}
+  ServerGuide() : ServerTest(AddGuideTypes) {}
   rpc::Agent& agent() { return cluster_.alice(); }
 };
 
@@ -122,14 +122,15 @@ absl::Status TrainRows(rpc::Agent& agent,
 TEST_F(ServerGuide, RowsOfAnEmbedding) {
   ServerOptions options;
   options.tables = {{.name = "words",
-                     .width = kWidth,
+                     .width = kGuideWidth,
                      .start = RowStart::kNormal,
                      .scale = 1,
                      .rule = ops::SgdRule{.lr = 0.1}}};
   Make(options, {{"x", Tensor::Zeros({4})}});
   const std::shared_ptr<ServerClient> client = Join(0);
   const auto rest =
-      Module<DenseStage>::Create(agent(), "dave", kWidth, 3, false, 5).Await();
+      Module<DenseStage>::Create(agent(), "dave", kGuideWidth, 3, false, 5)
+          .Await();
   ASSERT_THAT(rest, IsOk());
   dist::Optimizer<optim::Adam> adam(agent(), {.lr = 0.1}, {*rest});
   const Tensor tokens = Tensor::From<int64_t>({3, 1, 3});

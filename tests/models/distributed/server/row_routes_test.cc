@@ -19,7 +19,7 @@ using ::testing::ElementsAreArray;
 constexpr int64_t kWidth = 3;
 constexpr int kShards = 3;
 
-ServerOptions Options(int64_t rows = 0) {
+ServerOptions RoutesOptions(int64_t rows = 0) {
   ServerOptions options;
   options.tables = {{.name = "words", .width = kWidth, .rows = rows}};
   return options;
@@ -54,7 +54,7 @@ std::vector<float> ExpectedOf(const RowTableOptions& table,
 class RowRoutesTest : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(RowRoutesTest, PulledRowsAreInTheRequestedOrder) {
-  const ServerOptions options = Options(GetParam());
+  const ServerOptions options = RoutesOptions(GetParam());
   const Tensor keys =
       Tensor::From<int64_t>({11, 5, 40, 2, 11, 8, 0, 77, 5, 23, 31, 4});
   const auto routes = std::make_shared<const RowRoutes>(
@@ -75,7 +75,7 @@ TEST_P(RowRoutesTest, PulledRowsAreInTheRequestedOrder) {
 }
 
 TEST_P(RowRoutesTest, RowsOfShardsOnOtherDevicesAreJoined) {
-  const ServerOptions options = Options(GetParam());
+  const ServerOptions options = RoutesOptions(GetParam());
   const Tensor keys = Tensor::From<int64_t>({11, 5, 40, 2, 11, 8, 0, 77});
   for (int on_device = 0; on_device <= kShards; ++on_device) {
     const auto routes = std::make_shared<const RowRoutes>(
@@ -94,7 +94,7 @@ TEST_P(RowRoutesTest, RowsOfShardsOnOtherDevicesAreJoined) {
 }
 
 TEST_P(RowRoutesTest, GradientsGoToTheShardsOfTheirRows) {
-  const ServerOptions options = Options(GetParam());
+  const ServerOptions options = RoutesOptions(GetParam());
   const Tensor keys = Tensor::From<int64_t>({11, 5, 40, 2, 11, 8});
   const Tensor gradients = Tensor::Empty({keys.numel(), kWidth});
   for (int64_t i = 0; i < keys.numel(); ++i) {
@@ -123,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(TablesOfAnySizeAndOfAFixedOne, RowRoutesTest,
 
 TEST(RowRoutes, RowsOfOneShardAreNotCopied) {
   const auto routes = std::make_shared<const RowRoutes>(
-      Options(/*rows=*/100), kShards, std::vector<RowGradients>{},
+      RoutesOptions(/*rows=*/100), kShards, std::vector<RowGradients>{},
       std::vector<RowKeys>{
           {.table = 0, .keys = Tensor::From<int64_t>({4, 1, 31})}});
   JoinedRows joined(routes);
@@ -136,7 +136,7 @@ TEST(RowRoutes, RowsOfOneShardAreNotCopied) {
 
 TEST(RowRoutes, NoKeysGiveNoRows) {
   const auto routes = std::make_shared<const RowRoutes>(
-      Options(), kShards, std::vector<RowGradients>{},
+      RoutesOptions(), kShards, std::vector<RowGradients>{},
       std::vector<RowKeys>{{.table = 0, .keys = Tensor::From<int64_t>({})}});
   JoinedRows joined(routes);
   for (int shard = 0; shard < kShards; ++shard)

@@ -27,7 +27,7 @@ using testing::Fails;
 using testing::IsOk;
 using testing::ServerTest;
 
-ServerOptions Options() {
+ServerOptions SavedOptions() {
   ServerOptions options;
   options.mode = Consistency::kAsynchronous;
   options.rule = ops::AdamRule{.lr = 0.1};
@@ -100,7 +100,7 @@ class SavedShardsTest : public ServerTest {
 };
 
 TEST_F(SavedShardsTest, GoOnWithTheSameBitsOnAnyNumberOfServers) {
-  Make(Options(), values_, {"bob", "carol", "dave"});
+  Make(SavedOptions(), values_, {"bob", "carol", "dave"});
   std::vector<std::vector<float>> expected;
   {
     const auto client = Join(0);
@@ -114,7 +114,7 @@ TEST_F(SavedShardsTest, GoOnWithTheSameBitsOnAnyNumberOfServers) {
   for (const std::vector<std::string>& servers :
        std::vector<std::vector<std::string>>{
            {"bob", "carol"}, {"bob", "carol", "dave"}, {"dave"}}) {
-    ServerOptions options = Options();
+    ServerOptions options = SavedOptions();
     options.backups = servers.size() > 1;
     ASSERT_THAT(Resume(servers, options), IsOk());
     EXPECT_EQ(step_, 4);
@@ -126,7 +126,7 @@ TEST_F(SavedShardsTest, GoOnWithTheSameBitsOnAnyNumberOfServers) {
     EXPECT_EQ(ReportOf(0).version, 8);
   }
   // What was read is at the backups, too.
-  ASSERT_THAT(Resume({"bob", "carol"}, Options()), IsOk());
+  ASSERT_THAT(Resume({"bob", "carol"}, SavedOptions()), IsOk());
   const auto client = Join(0);
   cluster_.Kill("bob");
   for (uint64_t number = 5; number <= 8; ++number) Push(*client, number);
@@ -134,7 +134,7 @@ TEST_F(SavedShardsTest, GoOnWithTheSameBitsOnAnyNumberOfServers) {
 }
 
 TEST_F(SavedShardsTest, AreWholeWhileTrainersPush) {
-  ServerOptions options = Options();
+  ServerOptions options = SavedOptions();
   options.rule = ops::SgdRule{.lr = 1};
   Make(options, {{"x", Tensor::Zeros({300})}});
   std::atomic<bool> over{false};
@@ -174,23 +174,23 @@ TEST_F(SavedShardsTest, AreWholeWhileTrainersPush) {
 }
 
 TEST_F(SavedShardsTest, OfOtherTablesRulesOrKeysAreRefused) {
-  Make(Options(), values_);
+  Make(SavedOptions(), values_);
   Push(*Join(0), 1);
   ASSERT_THAT(servers_->Save({.folder = folder_.path()}, 1), IsOk());
-  ServerOptions options = Options();
+  ServerOptions options = SavedOptions();
   options.tables[0].rule = ops::AdamRule{};
   EXPECT_THAT(Resume({"bob", "carol"}, options),
               Fails(absl::StatusCode::kInvalidArgument, "table words"));
-  options = Options();
+  options = SavedOptions();
   options.tables[0].name = "images";
   EXPECT_THAT(Resume({"bob", "carol"}, options),
               Fails(absl::StatusCode::kNotFound, "images"));
-  options = Options();
+  options = SavedOptions();
   options.rule = ops::AdagradRule{};
   EXPECT_THAT(Resume({"bob", "carol"}, options),
               Fails(absl::StatusCode::kNotFound, "sum"));
   values_[1].second = Tensor::Zeros({8});
-  EXPECT_THAT(Resume({"bob", "carol"}, Options()),
+  EXPECT_THAT(Resume({"bob", "carol"}, SavedOptions()),
               Fails(absl::StatusCode::kInvalidArgument, "fc.bias"));
 }
 
