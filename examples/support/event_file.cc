@@ -103,7 +103,7 @@ absl::Status EventFile::Add(int64_t step, const std::vector<Scalar>& scalars) {
   event.set_wall_time(SecondsSince1970());
   event.set_step(step);
   for (const Scalar& scalar : scalars) {
-    Summary::Value* value = event.mutable_summary()->add_value();
+    Scalars::Value* value = event.mutable_summary()->add_value();
     value->set_tag(scalar.tag);
     value->set_simple_value(static_cast<float>(scalar.value));
   }

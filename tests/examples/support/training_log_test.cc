@@ -56,7 +56,7 @@ std::vector<Event> EventsOf(const std::string& path) {
 
 std::map<std::string, float> ScalarsOf(const Event& event) {
   std::map<std::string, float> scalars;
-  for (const Summary::Value& value : event.summary().value())
+  for (const Scalars::Value& value : event.summary().value())
     scalars[value.tag()] = value.simple_value();
   return scalars;
 }
