@@ -8,23 +8,23 @@
 namespace baton {
 namespace {
 
-struct Entry {
+struct DTypeEntry {
   const char* name;
   size_t size;
   bool floating;
 };
 
 // By the value of DType.
-constexpr std::array<Entry, 8> kEntries = {{{"f32", 4, true},
-                                            {"f64", 8, true},
-                                            {"f16", 2, true},
-                                            {"bf16", 2, true},
-                                            {"i32", 4, false},
-                                            {"i64", 8, false},
-                                            {"u8", 1, false},
-                                            {"bool", 1, false}}};
+constexpr std::array<DTypeEntry, 8> kEntries = {{{"f32", 4, true},
+                                                 {"f64", 8, true},
+                                                 {"f16", 2, true},
+                                                 {"bf16", 2, true},
+                                                 {"i32", 4, false},
+                                                 {"i64", 8, false},
+                                                 {"u8", 1, false},
+                                                 {"bool", 1, false}}};
 
-const Entry& EntryOf(DType dtype) {
+const DTypeEntry& EntryOf(DType dtype) {
   return kEntries[static_cast<size_t>(dtype)];
 }
 
