@@ -13,7 +13,6 @@
 #include "core/status.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
-#include "rpc/rendezvous_lease.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/grpc.h"
 

@@ -15,6 +15,7 @@
 #include "rpc/worker.h"
 
 namespace grpc {
+class Server;
 class Service;
 }  // namespace grpc
 
@@ -105,8 +106,6 @@ absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
     std::chrono::milliseconds timeout, const RendezvousAccess& access = {});
 
-class RendezvousGroups;
-
 // The service behind Join, to be added to an existing server that has the same
 // `security` (GrpcOptions::rendezvous). Serves any number of clusters.
 // Thread-safe.
@@ -117,19 +116,21 @@ class RendezvousService {
                              int max_members = 0);
   ~RendezvousService();  // the server must have ended
   // Call it before the server starts. `let_in` is called with gRPC's name of
-  // each connection over which a worker joins or renews, so that the server
-  // need not close it as unauthenticated.
+  // each connection over which a worker makes a request for itself, so that the
+  // server need not close it as unauthenticated.
   void OnLetIn(std::function<void(const std::string& peer)> let_in);
   // As RendezvousServer::StrikeOff.
   void StrikeOff(const std::string& name, const std::string& why);
   // Ends the calls that wait and refuses new ones.
   void Close();
-  grpc::Service* service() { return service_.get(); }
+  grpc::Service* service();
 
  private:
-  std::shared_ptr<RendezvousGroups> groups_;
-  std::unique_ptr<grpc::Service> service_;
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
 };
+
+class Acceptor;
 
 // A RendezvousService with a server of its own, which runs until this is
 // destroyed. Thread-safe.
@@ -142,12 +143,23 @@ class RendezvousServer {
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Make(
       const std::string& listen, const Security& security = {},
       int max_members = 0);
-  virtual ~RendezvousServer() = default;
-  virtual std::string address() const = 0;
+  ~RendezvousServer();
+  const std::string& address() const { return address_; }
   // Strikes off all workers of this name, in every cluster, because their
   // process is known to be dead. The other workers are told `why` ("was killed
   // by ..."). A worker that is alive after all takes its place back by itself.
-  virtual void StrikeOff(const std::string& name, const std::string& why) = 0;
+  void StrikeOff(const std::string& name, const std::string& why) {
+    service_.StrikeOff(name, why);
+  }
+
+ private:
+  RendezvousServer(const Security& security, int max_members);
+  absl::Status Listen(const std::string& listen, const Security& security);
+
+  RendezvousService service_;
+  const std::shared_ptr<Acceptor> acceptor_;
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
 };
 
 }  // namespace baton::rpc

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/rendezvous_messages.h"
 
 namespace baton::rpc {
 
@@ -56,9 +57,9 @@ constexpr size_t kMaxClusters = 1000;
 using internal::CheckJoin;
 using internal::CheckWorldSize;
 using internal::NoRoom;
+using internal::SomeAreMissing;
 using internal::TooLateOrTwice;
 using internal::TwoOfOneName;
-using internal::WhoIsMissing;
 
 uint64_t RendezvousGroups::FirstVersion() {
   return static_cast<uint64_t>(
@@ -71,32 +72,25 @@ void RendezvousGroups::AnswerLater(Done done, Result result) {
       [done = std::move(done), result = std::move(result)] { done(result); });
 }
 
-// Runs the answers without the mutex, because they write long member lists into
-// messages.
-void RendezvousGroups::GiveAnswers() {
-  std::vector<std::function<void()>> answers;
-  {
-    MutexLock lock(mutex_);
-    answers.swap(answers_);
-  }
+RendezvousGroups::Turn::Turn(RendezvousGroups& groups) : groups_(groups) {
+  groups_.mutex_.Lock();
+}
+
+RendezvousGroups::Turn::~Turn() {
+  const auto answers = std::exchange(groups_.answers_, {});
+  groups_.mutex_.Unlock();
   for (const auto& answer : answers) answer();
 }
 
 void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
   absl::Status status = CheckJoin(options);
   if (status.ok()) status = CheckWorldSize(options, max_members_);
-  {
-    MutexLock lock(mutex_);
-    if (status.ok()) status = OpenGroup(options.cluster);
-    if (status.ok()) {
-      Group& group = groups_[options.cluster];
-      AdmitOrRefuse(group, {options, std::move(done)});
-      if (group.Empty()) groups_.erase(options.cluster);
-    } else {
-      AnswerLater(std::move(done), status);
-    }
-  }
-  GiveAnswers();
+  const Turn turn(*this);
+  if (status.ok()) status = OpenGroup(options.cluster);
+  if (!status.ok()) return AnswerLater(std::move(done), status);
+  Group& group = groups_[options.cluster];
+  AdmitOrRefuse(group, {options, std::move(done)});
+  if (group.Empty()) groups_.erase(options.cluster);
 }
 
 absl::Status RendezvousGroups::OpenGroup(const std::string& cluster) const {
@@ -126,14 +120,6 @@ void RendezvousGroups::Settle(Group& group) {
   if (std::exchange(group.restoring, false)) TellListeners(group);
   for (Waiting& next : std::exchange(group.waiting, {})) {
     AdmitOrRefuse(group, std::move(next));
-  }
-}
-
-void RendezvousGroups::SeatSuccessors(Group& group) {
-  if (group.settled_at && group.members.empty()) {
-    Settle(group);
-  } else {
-    CompleteIfAllCame(group);
   }
 }
 
@@ -237,13 +223,11 @@ std::vector<RendezvousGroups::Waiting>::iterator RendezvousGroups::ChooseSeated(
 void RendezvousGroups::Complete(Group& group, bool all) {
   const auto seated = ChooseSeated(group, all);
   if (seated == group.waiting.end()) return;
-  std::set<std::string> unheard;
-  for (const auto& [name, member] : group.members) {
-    if (member.listens) unheard.insert(name);
-  }
   const auto now = Clock::now();
+  std::set<std::string> unheard;
   std::set<int> taken;
   for (const auto& [name, member] : group.members) {
+    if (member.listens) unheard.insert(name);
     taken.insert(static_cast<int>(member.info.rank));
   }
   const auto free_from = [&](int rank) {
@@ -286,83 +270,76 @@ void RendezvousGroups::Seat(Group& group, const JoinOptions& options, int rank,
   Changed(group, MembershipLog::Change::kJoined, info);
 }
 
-void RendezvousGroups::Remove(
-    const std::string& cluster, const WorkerInfo& self,
-    const std::function<absl::Status(const Group&)>& why) {
-  {
-    MutexLock lock(mutex_);
-    auto found = groups_.find(cluster);
-    if (found == groups_.end()) return;
-    Group& group = found->second;
-    for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
-      if (!(it->options.self == self)) continue;
-      AnswerLater(std::move(it->done), why(group));
-      group.waiting.erase(it);
-      break;
-    }
-    if (group.Empty()) groups_.erase(found);
-  }
-  GiveAnswers();
+void RendezvousGroups::Refuse(const std::string& cluster,
+                              const WorkerInfo& self, const Reason& why) {
+  const Turn turn(*this);
+  const auto found = groups_.find(cluster);
+  if (found == groups_.end()) return;
+  Group& group = found->second;
+  const auto it = std::find_if(
+      group.waiting.begin(), group.waiting.end(),
+      [&](const Waiting& waiting) { return waiting.options.self == self; });
+  if (it == group.waiting.end()) return;
+  AnswerLater(std::move(it->done), why(group, it->options));
+  group.waiting.erase(it);
+  if (group.Empty()) groups_.erase(found);
 }
 
 void RendezvousGroups::Expire(const std::string& cluster,
                               const WorkerInfo& self) {
-  Remove(cluster, self, [&](const Group& group) -> absl::Status {
+  Refuse(cluster, self, [](const Group& group, const JoinOptions& own) {
     std::vector<JoinOptions> workers;
-    const JoinOptions* own = nullptr;
-    if (!group.settled_at) {
-      for (const auto& [name, member] : group.members) {
-        if (name == self.name || !group.Counts(member.info)) continue;
-        workers.push_back({.self = member.info});
-      }
+    for (const auto& [name, member] : group.members) {
+      if (group.settled_at || name == own.self.name) continue;
+      if (group.Counts(member.info)) workers.push_back({.self = member.info});
     }
     for (const Waiting& waiting : group.waiting) {
       if (waiting.options.world_size != kOneMore)
         workers.push_back(waiting.options);
-      if (waiting.options.self == self) own = &waiting.options;
     }
-    return absl::DeadlineExceededError(WhoIsMissing(*own, workers));
+    return SomeAreMissing(own, workers);
   });
 }
 
 void RendezvousGroups::Cancel(const std::string& cluster,
                               const WorkerInfo& self) {
-  Remove(cluster, self, [](const Group&) {
+  Refuse(cluster, self, [](const Group&, const JoinOptions&) {
     return absl::CancelledError("the worker has gone");
   });
 }
 
-// Refuses waiting workers with the name of a member that has just renewed its
-// lease.
-void RendezvousGroups::RefuseClaims(Group& group, const std::string& name) {
-  if (group.settled_at) return;
+void RendezvousGroups::RefuseNamed(Group& group, const std::string& name,
+                                   const Reason& why) {
   std::erase_if(
       group.waiting, [&](Waiting& waiting) ABSL_NO_THREAD_SAFETY_ANALYSIS {
         if (waiting.options.self.name != name) return false;
-        AnswerLater(std::move(waiting.done),
-                    TooLateOrTwice(waiting.options, group.members.size()));
+        AnswerLater(std::move(waiting.done), why(group, waiting.options));
         return true;
       });
 }
 
+void RendezvousGroups::RefuseClaims(Group& group, const std::string& name) {
+  if (group.settled_at) return;
+  RefuseNamed(group, name, [](const Group& of, const JoinOptions& options) {
+    return TooLateOrTwice(options, of.members.size());
+  });
+}
+
 void RendezvousGroups::Close() {
-  {
-    MutexLock lock(mutex_);
-    closed_ = true;
-    const absl::Status closed =
-        absl::UnavailableError("the rendezvous has closed");
-    for (auto& [cluster, group] : groups_) {
-      for (Waiting& waiting : group.waiting) {
-        AnswerLater(std::move(waiting.done), closed);
-      }
-      for (Announced& announced : group.announced) {
-        AnswerLater(std::move(announced.done), closed);
-      }
-      for (auto& [name, member] : group.members) EndListen(member, closed);
+  const Turn turn(*this);
+  closed_ = true;
+  const absl::Status closed =
+      absl::UnavailableError("the rendezvous has closed");
+  for (auto& [cluster, group] : groups_) {
+    for (Waiting& waiting : group.waiting) {
+      AnswerLater(std::move(waiting.done), closed);
     }
-    groups_.clear();
+    for (Announced& announced : group.announced) {
+      AnswerLater(std::move(announced.done), closed);
+    }
+    for (auto& [name, member] : group.members) EndListen(member, closed);
   }
-  GiveAnswers();
+  groups_.clear();
 }
 
 }  // namespace baton::rpc

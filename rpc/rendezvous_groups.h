@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "core/newest_map.h"
+#include "core/timer.h"
 #include "rpc/rendezvous.h"
 
 namespace baton::rpc {
@@ -59,10 +60,10 @@ class MembershipLog {
 // then wait until no member has left for kSettling, or none is left, so that
 // they do not join a run that is ending.
 //
-// Members listen: each asks for changes since the version that it has, and
-// waits here for them. A new member is let in once all listening members have
-// asked for changes since a version that includes it, that is, once they know
-// of it.
+// Members listen: each asks for changes since the version that it has when it
+// renews its lease, and waits here for them. A new member is let in once all
+// listening members have asked for changes since a version that includes it,
+// that is, once they know of it.
 //
 // If several workers come with one name within kSettling, none of them is let
 // in. A worker that comes later with that name is taken for a restarted one.
@@ -82,7 +83,7 @@ class RendezvousGroups {
   using Result = absl::StatusOr<std::shared_ptr<const Membership>>;
   // Called once for each Enter, within it or later.
   using Done = std::function<void(const Result&)>;
-  // Called once for each Listen, within it or later.
+  // Called once for each Renew, within it or later.
   using Heard = std::function<void(const absl::StatusOr<MembershipChange>&)>;
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kSettling{500};
@@ -102,17 +103,13 @@ class RendezvousGroups {
                      uint64_t incarnation,
                      Clock::time_point now = Clock::now());
 
-  // Renews the worker's lease. Returns what has changed since the version
-  // `known`; NotFound if the worker is not a member, Unavailable once closed.
-  absl::StatusOr<MembershipChange> Renew(const std::string& cluster,
-                                         const std::string& name,
-                                         uint64_t incarnation, uint64_t known,
-                                         Clock::time_point now = Clock::now());
-  // Like Renew, but the answer waits for a change, until `until` at most.
-  void Listen(const std::string& cluster, const std::string& name,
-              uint64_t incarnation, uint64_t known, Clock::time_point until,
-              Heard heard, Clock::time_point now = Clock::now());
-  // Answers the worker's Listen now.
+  // Renews the worker's lease. It is told what has changed since the version
+  // `known`: at once if anything has, else when something does, or nothing at
+  // `until`. NotFound if the worker is not a member, Unavailable once closed.
+  void Renew(const std::string& cluster, const std::string& name,
+             uint64_t incarnation, uint64_t known, Clock::time_point until,
+             Heard heard, Clock::time_point now = Clock::now());
+  // Answers the worker's Renew now.
   void EndListen(const std::string& cluster, const std::string& name,
                  uint64_t incarnation);
   // Makes the worker a member again, with the rank that it had (`wanted_rank`),
@@ -149,7 +146,7 @@ class RendezvousGroups {
     WorkerInfo info;
     std::chrono::milliseconds lease;
     Clock::time_point heard;
-    bool listens = false;  // it calls Listen and so hears changes at once
+    bool listens = false;  // its renewals wait, so it hears changes at once
     std::optional<Listener> listener = std::nullopt;
   };
   // A new member whose answer waits for members that have not heard of it yet.
@@ -182,6 +179,20 @@ class RendezvousGroups {
     MembershipChange Since(uint64_t known) const;
   };
   using Members = std::unordered_map<std::string, Member>;
+  // Why a worker that waits is refused.
+  using Reason = std::function<absl::Status(const Group&, const JoinOptions&)>;
+
+  // Holds the mutex. Gives the answers after it has released the mutex, because
+  // they write long lists of members into messages.
+  class ABSL_SCOPED_LOCKABLE Turn {
+   public:
+    explicit Turn(RendezvousGroups& groups)
+        ABSL_EXCLUSIVE_LOCK_FUNCTION(groups.mutex_);
+    ~Turn() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS;
+
+   private:
+    RendezvousGroups& groups_;
+  };
 
   // Admission (rendezvous_groups.cc). Returns OK if workers may come to this
   // cluster.
@@ -196,9 +207,6 @@ class RendezvousGroups {
   // To be called when the members that stay are known, in a group that was
   // ending or coming back. Admits the waiting workers anew.
   void Settle(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // To be called when the group has lost members. Lets waiting workers in if
-  // possible.
-  void SeatSuccessors(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CompleteIfAllCame(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Gives ranks to the waiting workers; unless `all`, only to those that join
   // as one more.
@@ -214,11 +222,17 @@ class RendezvousGroups {
   }
   void Seat(Group& group, const JoinOptions& options, int rank,
             Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Refuses those of that name that wait to join.
+  void RefuseNamed(Group& group, const std::string& name, const Reason& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, because the member of that name has just renewed its lease.
   void RefuseClaims(Group& group, const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // If that worker waits to join, answers it with `why`.
-  void Remove(const std::string& cluster, const WorkerInfo& self,
-              const std::function<absl::Status(const Group&)>& why);
+  // Refuses that very worker, if it waits to join.
+  void Refuse(const std::string& cluster, const WorkerInfo& self,
+              const Reason& why);
+  void AnswerLater(Done done, Result result)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Members (rendezvous_members.cc).
   void Changed(Group& group, MembershipLog::Change change,
@@ -228,9 +242,19 @@ class RendezvousGroups {
                           MembershipLog::Change how,
                           const std::string& why = "")
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // To be called when the group has lost members. Tells the others, and lets
+  // waiting workers in if possible.
+  void TellOfLosses(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Tells the listening members what has changed.
   void TellListeners(Group& group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void EndListen(Member& member, absl::StatusOr<MembershipChange> change)
+  // Answers the member's Renew, if one waits; without `change`, that nothing
+  // has changed.
+  void EndListen(Member& member,
+                 std::optional<absl::StatusOr<MembershipChange>> change = {})
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets in the announced workers for which `may_enter` returns true.
+  void LetInAnnounced(Group& group,
+                      const std::function<bool(Announced&)>& may_enter)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that `name` has the version `known` and lets in new members of which
   // all listening members have now heard.
@@ -240,21 +264,12 @@ class RendezvousGroups {
   // Where no member is left, in this life.
   absl::Status CheckReturnToNobody(const JoinOptions& seat) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<MembershipChange> RenewLocked(const std::string& cluster,
-                                               const std::string& name,
-                                               uint64_t incarnation,
-                                               uint64_t known,
-                                               Clock::time_point now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns null for one that is not a member.
   Member* FindMember(const std::string& cluster, const std::string& name,
                      uint64_t incarnation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReapGroup(const std::string& cluster, Group& group,
                  Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  void AnswerLater(Done done, Result result)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GiveAnswers() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The first version depends on the system time, so that versions of two runs
   // of a rendezvous differ unless the clock is set back.
@@ -273,23 +288,52 @@ class RendezvousGroups {
   std::vector<std::function<void()>> answers_ ABSL_GUARDED_BY(mutex_);
 };
 
+namespace wire {
+class JoinAnswer;
+class JoinRequest;
+class LeaveAnswer;
+class LeaveRequest;
+class ListAnswer;
+class ListRequest;
+class RenewAnswer;
+class RenewRequest;
+}  // namespace wire
+
+namespace internal {
+
+// Answers the requests to a rendezvous (rendezvous_server.cc), independently of
+// how they arrive. Callers are authenticated already. Also ends expired leases.
+// Thread-safe.
+class RendezvousHandlers {
+ public:
+  // Called once the answer is filled in, within Handle or later.
+  using Done = std::function<void(const absl::Status&)>;
+  // Ends a request that may wait, because the caller has gone. Not to be called
+  // once the handlers are destroyed. Null where the answer is there already.
+  using Cancel = std::function<void()>;
+
+  explicit RendezvousHandlers(int max_members = 0) : groups_(max_members) {
+    ReapLater();
+  }
+  ~RendezvousHandlers() { timer_.Stop(); }
+  RendezvousGroups& groups() { return groups_; }
+
+  // `answer` must live until `done` has run.
+  Cancel Handle(const wire::JoinRequest& request, wire::JoinAnswer* answer,
+                Done done);
+  Cancel Handle(const wire::LeaveRequest& request, wire::LeaveAnswer* answer,
+                Done done);
+  Cancel Handle(const wire::RenewRequest& request, wire::RenewAnswer* answer,
+                Done done);
+  Cancel Handle(const wire::ListRequest& request, wire::ListAnswer* answer,
+                Done done);
+
+ private:
+  void ReapLater();
+
+  RendezvousGroups groups_;
+  Timer timer_{"baton-join"};
+};
+
+}  // namespace internal
 }  // namespace baton::rpc
-
-namespace baton::rpc::internal {
-
-// The errors with which a rendezvous refuses workers.
-
-// Returns InvalidArgument for options that are invalid by themselves.
-absl::Status CheckJoin(const JoinOptions& options);
-// Returns ResourceExhausted where a rendezvous that admits `max_members` (0:
-// any number) waits in vain for so many workers.
-absl::Status CheckWorldSize(const JoinOptions& options, int max_members);
-absl::Status NoRoom(const JoinOptions& options, int max_members);
-absl::Status TwoOfOneName(const std::string& name);
-absl::Status TooLateOrTwice(const JoinOptions& options, size_t members);
-// The error text for a worker that timed out when `workers`, including itself,
-// had come.
-std::string WhoIsMissing(const JoinOptions& options,
-                         const std::vector<JoinOptions>& workers);
-
-}  // namespace baton::rpc::internal

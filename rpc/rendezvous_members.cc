@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/rendezvous_groups.h"
+#include "rpc/rendezvous_messages.h"
 
 // The members of clusters that have met: their leases, what they are told, and
 // how they leave and come back.
@@ -16,7 +17,6 @@ namespace {
 
 // The log keeps this many changes, plus one per member.
 constexpr size_t kChanges = 64;
-// Of which is known that they were struck off: those of the largest cluster.
 
 absl::Status CheckReturn(const JoinOptions& seat) {
   JoinOptions anywhere = seat;
@@ -94,24 +94,21 @@ RendezvousGroups::Members::iterator RendezvousGroups::Erase(
   return next;
 }
 
-void RendezvousGroups::EndListen(Member& member,
-                                 absl::StatusOr<MembershipChange> change) {
+void RendezvousGroups::EndListen(
+    Member& member, std::optional<absl::StatusOr<MembershipChange>> change) {
   if (!member.listener) return;
+  if (!change) change = MembershipChange{.version = member.listener->known};
   answers_.push_back([heard = std::move(member.listener->heard),
-                      change = std::move(change)] { heard(change); });
+                      change = *std::move(change)] { heard(change); });
   member.listener.reset();
 }
 
 void RendezvousGroups::EndListen(const std::string& cluster,
                                  const std::string& name,
                                  uint64_t incarnation) {
-  {
-    MutexLock lock(mutex_);
-    Member* member = FindMember(cluster, name, incarnation);
-    if (member == nullptr || !member->listener) return;
-    EndListen(*member, MembershipChange{.version = member->listener->known});
-  }
-  GiveAnswers();
+  const Turn turn(*this);
+  Member* member = FindMember(cluster, name, incarnation);
+  if (member != nullptr) EndListen(*member);
 }
 
 void RendezvousGroups::TellListeners(Group& group) {
@@ -122,109 +119,95 @@ void RendezvousGroups::TellListeners(Group& group) {
   }
 }
 
-void RendezvousGroups::HasHeard(Group& group, const std::string& name,
-                                uint64_t known) {
+void RendezvousGroups::LetInAnnounced(
+    Group& group, const std::function<bool(Announced&)>& may_enter) {
   std::erase_if(group.announced,
                 [&](Announced& announced) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                  if (known < announced.joined->version) return false;
-                  announced.unheard.erase(name);
-                  if (!announced.unheard.empty()) return false;
+                  if (!may_enter(announced)) return false;
                   AnswerLater(std::move(announced.done), announced.joined);
                   return true;
                 });
 }
 
-absl::StatusOr<MembershipChange> RendezvousGroups::RenewLocked(
-    const std::string& cluster, const std::string& name, uint64_t incarnation,
-    uint64_t known, Clock::time_point now) {
-  // A closed rendezvous has lost its list, so it must not tell members that
-  // they were struck off.
-  if (closed_) return absl::UnavailableError("the rendezvous has closed");
+void RendezvousGroups::HasHeard(Group& group, const std::string& name,
+                                uint64_t known) {
+  LetInAnnounced(group, [&](Announced& announced) {
+    if (known < announced.joined->version) return false;
+    announced.unheard.erase(name);
+    return announced.unheard.empty();
+  });
+}
+
+void RendezvousGroups::TellOfLosses(Group& group) {
+  TellListeners(group);
+  if (group.settled_at && group.members.empty()) {
+    Settle(group);
+  } else {
+    CompleteIfAllCame(group);
+  }
+}
+
+void RendezvousGroups::Renew(const std::string& cluster,
+                             const std::string& name, uint64_t incarnation,
+                             uint64_t known, Clock::time_point until,
+                             Heard heard, Clock::time_point now) {
+  const Turn turn(*this);
   Member* member = FindMember(cluster, name, incarnation);
   if (member == nullptr) {
-    return absl::NotFoundError(absl::StrCat(
-        "cluster ", cluster, " has no such worker ", name, " any more"));
+    // A closed rendezvous has lost its list, so it must not tell members that
+    // they were struck off.
+    absl::Status why =
+        closed_ ? absl::UnavailableError("the rendezvous has closed")
+                : absl::NotFoundError(absl::StrCat("cluster ", cluster,
+                                                   " has no such worker ", name,
+                                                   " any more"));
+    answers_.push_back(
+        [heard = std::move(heard), why = std::move(why)] { heard(why); });
+    return;
   }
   Group& group = groups_[cluster];
   member->heard = now;
-  // If two calls wait at a time, the earlier one is ended.
-  if (member->listener) {
-    EndListen(*member, MembershipChange{.version = member->listener->known});
-  }
+  EndListen(*member);  // of two calls that wait, the earlier one is ended
   RefuseClaims(group, name);
   HasHeard(group, name, known);
-  return group.Since(known);
-}
-
-absl::StatusOr<MembershipChange> RendezvousGroups::Renew(
-    const std::string& cluster, const std::string& name, uint64_t incarnation,
-    uint64_t known, Clock::time_point now) {
-  absl::StatusOr<MembershipChange> change = MembershipChange();
-  {
-    MutexLock lock(mutex_);
-    change = RenewLocked(cluster, name, incarnation, known, now);
+  MembershipChange change = group.Since(known);
+  if (until > now) member->listens = true;
+  member->listener = {known, until, std::move(heard)};
+  if (change.version != known || until <= now) {
+    EndListen(*member, std::move(change));
   }
-  GiveAnswers();
-  return change;
-}
-
-void RendezvousGroups::Listen(const std::string& cluster,
-                              const std::string& name, uint64_t incarnation,
-                              uint64_t known, Clock::time_point until,
-                              Heard heard, Clock::time_point now) {
-  {
-    MutexLock lock(mutex_);
-    auto change = RenewLocked(cluster, name, incarnation, known, now);
-    if (change.ok()) {
-      Member& member = groups_[cluster].members.at(name);
-      member.listens = true;
-      member.listener = {known, until, std::move(heard)};
-      if (change->version != known || now >= until) {
-        EndListen(member, *std::move(change));
-      }
-    } else {
-      answers_.push_back([heard = std::move(heard), status = change.status()] {
-        heard(status);
-      });
-    }
-  }
-  GiveAnswers();
 }
 
 absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
                                         Clock::time_point now) {
   const std::string& name = seat.self.name;
-  const bool one_more = seat.world_size == kOneMore;
-  {
-    MutexLock lock(mutex_);
-    if (FindMember(seat.cluster, name, seat.self.incarnation) != nullptr) {
-      return absl::OkStatus();
-    }
-    RETURN_IF_ERROR(CheckReturn(seat));
-    RETURN_IF_ERROR(OpenGroup(seat.cluster));
-    const auto found = groups_.find(seat.cluster);
-    const bool met = found != groups_.end() && !found->second.members.empty();
-    if (!met && known >= first_version_)
-      RETURN_IF_ERROR(CheckReturnToNobody(seat));
-    if (!met && one_more) {
-      return absl::UnavailableError(absl::StrCat(
-          "nobody of cluster ", seat.cluster, " has come back yet"));
-    }
-    Group& group = groups_[seat.cluster];
-    if (!met) {
-      group.world_size = seat.world_size;
-      group.restoring = true;
-    }
-    RETURN_IF_ERROR(CheckSeat(group, seat));
-    Seat(group, seat, seat.wanted_rank, now);
-    if (group.restoring) {
-      group.settled_at = now + std::max(seat.lease, kSettling);
-    }
-    RefuseClaims(group, name);
-    TellListeners(group);
-    LogInfo("cluster ", seat.cluster, ": worker ", name, " is back");
+  const Turn turn(*this);
+  if (FindMember(seat.cluster, name, seat.self.incarnation) != nullptr) {
+    return absl::OkStatus();
   }
-  GiveAnswers();
+  RETURN_IF_ERROR(CheckReturn(seat));
+  RETURN_IF_ERROR(OpenGroup(seat.cluster));
+  const auto found = groups_.find(seat.cluster);
+  const bool met = found != groups_.end() && !found->second.members.empty();
+  if (!met && known >= first_version_)
+    RETURN_IF_ERROR(CheckReturnToNobody(seat));
+  if (!met && seat.world_size == kOneMore) {
+    return absl::UnavailableError(
+        absl::StrCat("nobody of cluster ", seat.cluster, " has come back yet"));
+  }
+  Group& group = groups_[seat.cluster];
+  if (!met) {
+    group.world_size = seat.world_size;
+    group.restoring = true;
+  }
+  RETURN_IF_ERROR(CheckSeat(group, seat));
+  Seat(group, seat, seat.wanted_rank, now);
+  if (group.restoring) {
+    group.settled_at = now + std::max(seat.lease, kSettling);
+  }
+  RefuseClaims(group, name);
+  TellListeners(group);
+  LogInfo("cluster ", seat.cluster, ": worker ", name, " is back");
   return absl::OkStatus();
 }
 
@@ -266,48 +249,35 @@ absl::Status RendezvousGroups::Leave(const std::string& cluster,
                                      const std::string& name,
                                      uint64_t incarnation,
                                      Clock::time_point now) {
-  {
-    MutexLock lock(mutex_);
-    if (FindMember(cluster, name, incarnation) == nullptr) {
-      return absl::NotFoundError(
-          absl::StrCat("cluster ", cluster, " has no worker ", name));
-    }
-    const auto found = groups_.find(cluster);
-    Group& group = found->second;
-    Erase(group, group.members.find(name), MembershipLog::Change::kLeft);
-    group.settled_at =
-        std::max(group.settled_at.value_or(now), now + kSettling);
-    TellListeners(group);
-    SeatSuccessors(group);
-    if (group.Empty()) groups_.erase(found);
+  const Turn turn(*this);
+  if (FindMember(cluster, name, incarnation) == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("cluster ", cluster, " has no worker ", name));
   }
-  GiveAnswers();
+  const auto found = groups_.find(cluster);
+  Group& group = found->second;
+  Erase(group, group.members.find(name), MembershipLog::Change::kLeft);
+  group.settled_at = std::max(group.settled_at.value_or(now), now + kSettling);
+  TellOfLosses(group);
+  if (group.Empty()) groups_.erase(found);
   return absl::OkStatus();
 }
 
 void RendezvousGroups::StrikeOff(const std::string& name,
                                  const std::string& why) {
-  {
-    MutexLock lock(mutex_);
-    for (auto it = groups_.begin(); it != groups_.end();) {
-      Group& group = it->second;
-      std::erase_if(group.waiting,
-                    [&](Waiting& waiting) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                      if (waiting.options.self.name != name) return false;
-                      AnswerLater(std::move(waiting.done),
-                                  absl::CancelledError("the worker has gone"));
-                      return true;
-                    });
-      const auto member = group.members.find(name);
-      if (member != group.members.end()) {
-        Erase(group, member, MembershipLog::Change::kLost, why);
-        TellListeners(group);
-        SeatSuccessors(group);
-      }
-      it = group.Empty() ? groups_.erase(it) : std::next(it);
+  const Turn turn(*this);
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    Group& group = it->second;
+    RefuseNamed(group, name, [](const Group&, const JoinOptions&) {
+      return absl::CancelledError("the worker has gone");
+    });
+    const auto member = group.members.find(name);
+    if (member != group.members.end()) {
+      Erase(group, member, MembershipLog::Change::kLost, why);
+      TellOfLosses(group);
     }
+    it = group.Empty() ? groups_.erase(it) : std::next(it);
   }
-  GiveAnswers();
 }
 
 absl::StatusOr<std::vector<WorkerInfo>> RendezvousGroups::List(
@@ -323,21 +293,18 @@ absl::StatusOr<std::vector<WorkerInfo>> RendezvousGroups::List(
 
 void RendezvousGroups::Reap(Clock::time_point now,
                             std::chrono::milliseconds interval) {
-  {
-    MutexLock lock(mutex_);
-    const auto stopped = now - reaped_ - interval;
-    reaped_ = now;
-    for (auto it = groups_.begin(); it != groups_.end();) {
-      Group& group = it->second;
-      if (stopped > interval) {
-        for (auto& [name, member] : group.members) member.heard += stopped;
-        if (group.settled_at) *group.settled_at += stopped;
-      }
-      ReapGroup(it->first, group, now);
-      it = group.Empty() ? groups_.erase(it) : std::next(it);
+  const Turn turn(*this);
+  const auto stopped = now - reaped_ - interval;
+  reaped_ = now;
+  for (auto it = groups_.begin(); it != groups_.end();) {
+    Group& group = it->second;
+    if (stopped > interval) {
+      for (auto& [name, member] : group.members) member.heard += stopped;
+      if (group.settled_at) *group.settled_at += stopped;
     }
+    ReapGroup(it->first, group, now);
+    it = group.Empty() ? groups_.erase(it) : std::next(it);
   }
-  GiveAnswers();
 }
 
 void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
@@ -345,9 +312,7 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
   const size_t before = group.members.size();
   for (auto it = group.members.begin(); it != group.members.end();) {
     Member& member = it->second;
-    if (member.listener && now >= member.listener->until) {
-      EndListen(member, MembershipChange{.version = member.listener->known});
-    }
+    if (member.listener && now >= member.listener->until) EndListen(member);
     if (member.lease.count() == 0 || now - member.heard <= member.lease) {
       ++it;
       continue;
@@ -358,20 +323,14 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
     struck_off_.Add(member.info.incarnation, {});
     it = Erase(group, it, MembershipLog::Change::kLost);
   }
-  if (group.members.size() < before) {
-    TellListeners(group);
-    SeatSuccessors(group);
-  }
+  if (group.members.size() < before) TellOfLosses(group);
   if (group.settled_at && now >= *group.settled_at) Settle(group);
   std::erase_if(group.doubled, [now](const auto& doubled) {
     return now - doubled.second >= kSettling;
   });
-  std::erase_if(group.announced,
-                [&](Announced& announced) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                  if (now < announced.until) return false;
-                  AnswerLater(std::move(announced.done), announced.joined);
-                  return true;
-                });
+  LetInAnnounced(group, [now](const Announced& announced) {
+    return now >= announced.until;
+  });
 }
 
 }  // namespace baton::rpc

@@ -6,9 +6,10 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <pthread.h>
 
 #include <iterator>
-#include <unordered_map>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,9 +17,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "core/future.h"
 #include "core/log.h"
 #include "core/mutex.h"
-#include "core/newest_map.h"
 #include "core/status.h"
 #include "rpc/channels/accepting.h"
 #include "rpc/introspection.h"
@@ -26,9 +27,9 @@
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_kinds.h"
+#include "rpc/transports/connections.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/grpc_settings.h"
-#include "rpc/transports/lingering_shutdown.h"
 #include "rpc/transports/link.h"
 #include "rpc/transports/link_service.h"
 #include "rpc/transports/private_socket.h"
@@ -39,17 +40,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// More than a cluster has; the limit is needed because names can be made up.
-constexpr size_t kMaxPeers = 100'000;
-
 absl::Status SendAfterShutdown() {
   return absl::UnavailableError("the transport is shut down");
 }
 
-class GrpcTransport final : public LingeringTransport {
+// If the socket takes what is written, its streams end within this time.
+constexpr milliseconds kEndPatience{500};
+
+class GrpcTransport final : public Transport {
  public:
-  explicit GrpcTransport(const GrpcOptions& options);
-  ~GrpcTransport() override;
+  explicit GrpcTransport(const GrpcOptions& options)
+      : all_(std::make_shared<Connections>(options)) {}
+  ~GrpcTransport() override { Shutdown(milliseconds(0)); }
 
   absl::Status Listen();
 
@@ -63,55 +65,28 @@ class GrpcTransport final : public LingeringTransport {
   Tensor EmptyFor(const std::string& peer, const Shape& shape,
                   const TensorOptions& options) override;
   std::vector<ChannelInfo> Channels() const override;
-  void Shutdown(milliseconds timeout) override;
-  void AwaitEnd() override;
-  std::string Remains() override { return host_.streams.Describe(); }
   std::vector<TensorChannelInfo> TensorChannels() override;
+  // Takes at most half a second more than its timeout. What has not ended by
+  // then is left, with a warning, to a thread that waits for it and frees it. A
+  // process may exit while such a thread waits.
+  void Shutdown(milliseconds timeout) override;
 
  private:
-  enum class State { kNew, kStarted, kShutDown };
+  using State = Connections::State;
 
   absl::StatusOr<std::shared_ptr<Link>> FindForSend(const std::string& peer);
   std::shared_ptr<Link> Find(const std::string& name);
-  std::shared_ptr<Link> FindOrMakeLocked(const WorkerInfo& peer)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<std::shared_ptr<Link>> AllLinks() const;
-  size_t CountLinks() const;
-  bool Admit(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
   void SetServing(bool serving);
+  void Close(milliseconds timeout);
 
-  LinkHost host_;
-  const std::shared_ptr<Acceptor> acceptor_;
-  LinkService link_service_{
-      host_, acceptor_, [this] { return CountLinks(); },
-      [this](const std::shared_ptr<GrpcStream>& stream, const Hello& hello) {
-        return Admit(stream, hello);
-      }};
+  const std::shared_ptr<Connections> all_;
+  LinkHost& host_ = all_->host;
   PrivateSocket socket_;
-  std::unique_ptr<grpc::Server> server_;
   std::string address_;
-
-  mutable Mutex mutex_;
-  State state_ ABSL_GUARDED_BY(mutex_) = State::kNew;
-  std::unordered_map<std::string, std::shared_ptr<Link>> links_
-      ABSL_GUARDED_BY(mutex_);
-  // Of workers without a link.
-  NewestMap<std::string, Link::Incarnations> forgotten_ ABSL_GUARDED_BY(mutex_){
-      1024};
+  Mutex shutdown_mutex_;  // one Shutdown at a time
+  bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
-
-// An unauthenticated peer must pass three steps: handshake, hello and proof.
-GrpcTransport::GrpcTransport(const GrpcOptions& options)
-    : acceptor_(std::make_shared<Acceptor>(3 * options.hello_timeout)) {
-  host_.options = options;
-  host_.executor = std::make_shared<ThreadPool>(1, "baton-link");
-  host_.timer = std::make_unique<Timer>("baton-dial");
-}
-
-GrpcTransport::~GrpcTransport() {
-  Shutdown(milliseconds(0));
-  AwaitEnd();
-}
 
 absl::Status GrpcTransport::Listen() {
   const GrpcOptions& options = host_.options;
@@ -129,8 +104,8 @@ absl::Status GrpcTransport::Listen() {
   if (!listens_on_unix) {
     ASSIGN_OR_RETURN(tcp, ParseHostPort(options.listen));
   }
-  ASSIGN_OR_RETURN(
-      tcp.port, acceptor_->Listen(builder, options.listen, options.security));
+  ASSIGN_OR_RETURN(tcp.port, all_->acceptor->Listen(builder, options.listen,
+                                                    options.security));
   const bool private_socket = options.unix_socket && !listens_on_unix;
   if (private_socket || options.shared_memory) {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
@@ -142,21 +117,21 @@ absl::Status GrpcTransport::Listen() {
   if (private_socket) {
     const std::string path = "unix:" + socket_.path();
     RETURN_IF_ERROR(
-        acceptor_->Listen(builder, path, options.security).status());
+        all_->acceptor->Listen(builder, path, options.security).status());
   }
-  builder.RegisterCallbackGenericService(&link_service_);
+  builder.RegisterCallbackGenericService(&all_->service);
   if (options.rendezvous != nullptr) {
     options.rendezvous->OnLetIn(
-        [weak = std::weak_ptr(acceptor_)](const std::string& peer) {
+        [weak = std::weak_ptr(all_->acceptor)](const std::string& peer) {
           if (const auto acceptor = weak.lock()) acceptor->LetIn(peer);
         });
     builder.RegisterService(options.rendezvous->service());
   }
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr)
+  all_->server = builder.BuildAndStart();
+  if (all_->server == nullptr)
     return ListenFailure(options.listen, "gRPC makes no server");
   SetServing(false);
-  RETURN_IF_ERROR(acceptor_->Start());
+  RETURN_IF_ERROR(all_->acceptor->Start());
   if (listens_on_unix) {
     address_ = options.listen;
     return absl::OkStatus();
@@ -176,7 +151,7 @@ std::vector<TensorChannelInfo> GrpcTransport::TensorChannels() {
 }
 
 void GrpcTransport::SetServing(bool serving) {
-  if (auto* health = server_->GetHealthCheckService())
+  if (auto* health = all_->server->GetHealthCheckService())
     health->SetServingStatus(serving);
 }
 
@@ -188,12 +163,12 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
         "worker ", self.name, " needs an incarnation other than 0 and a rank"));
   }
   {
-    MutexLock lock(mutex_);
-    if (state_ != State::kNew) {
+    MutexLock lock(all_->mutex);
+    if (all_->state != State::kNew) {
       return absl::FailedPreconditionError(absl::StrCat(
           "the transport of worker ", self.name, " was started before"));
     }
-    state_ = State::kStarted;
+    all_->state = State::kStarted;
     host_.self = self;
     host_.gate->Open(handler);
   }
@@ -201,52 +176,38 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     socket_.Announce({host_.options.cluster, self.name,
                       std::string(*absl::StrSplit(address_, ';').begin())});
   }
-  link_service_.Open();
+  all_->service.Open();
   SetServing(true);
   return absl::OkStatus();
 }
 
 std::shared_ptr<Link> GrpcTransport::Find(const std::string& name) {
-  MutexLock lock(mutex_);
-  auto found = links_.find(name);
-  return found == links_.end() ? nullptr : found->second;
+  MutexLock lock(all_->mutex);
+  auto found = all_->links.find(name);
+  return found == all_->links.end() ? nullptr : found->second;
 }
 
 std::vector<std::shared_ptr<Link>> GrpcTransport::AllLinks() const {
   std::vector<std::shared_ptr<Link>> links;
-  MutexLock lock(mutex_);
-  for (const auto& [name, link] : links_) links.push_back(link);
+  MutexLock lock(all_->mutex);
+  for (const auto& [name, link] : all_->links) links.push_back(link);
   return links;
-}
-
-size_t GrpcTransport::CountLinks() const {
-  MutexLock lock(mutex_);
-  return links_.size();
 }
 
 void GrpcTransport::AddPeer(const WorkerInfo& peer) {
   std::shared_ptr<Link> link;
   {
-    MutexLock lock(mutex_);
-    link = FindOrMakeLocked(peer);
+    MutexLock lock(all_->mutex);
+    link = all_->FindOrMakeLocked(peer);
   }
   link->SetPeer(peer);
 }
 
-std::shared_ptr<Link> GrpcTransport::FindOrMakeLocked(const WorkerInfo& peer) {
-  std::shared_ptr<Link>& entry = links_[peer.name];
-  if (entry == nullptr) {
-    entry = Link::Make(
-        host_, peer, forgotten_.Take(peer.name).value_or(Link::Incarnations()));
-  }
-  return entry;
-}
-
 void GrpcTransport::RemovePeer(const std::string& name) {
-  decltype(links_)::node_type removed;
+  decltype(Connections::links)::node_type removed;
   {
-    MutexLock lock(mutex_);
-    removed = links_.extract(name);
+    MutexLock lock(all_->mutex);
+    removed = all_->links.extract(name);
   }
   if (removed.empty()) return;
   removed.mapped()->Close(
@@ -254,15 +215,15 @@ void GrpcTransport::RemovePeer(const std::string& name) {
 }
 
 void GrpcTransport::Forget(const WorkerInfo& peer) {
-  MutexLock lock(mutex_);
-  auto found = links_.find(peer.name);
-  if (found == links_.end()) return;
+  MutexLock lock(all_->mutex);
+  auto found = all_->links.find(peer.name);
+  if (found == all_->links.end()) return;
   auto known = found->second->CloseUnlessUp(
       peer.incarnation,
       absl::UnavailableError(absl::StrCat("worker ", peer.name, " is gone")));
   if (!known.has_value()) return;
-  forgotten_.Add(peer.name, *std::move(known));
-  links_.erase(found);
+  all_->forgotten.Add(peer.name, *std::move(known));
+  all_->links.erase(found);
 }
 
 void GrpcTransport::Disconnect(const std::string& name, Task then) {
@@ -277,16 +238,16 @@ void GrpcTransport::Disconnect(const std::string& name, Task then) {
 
 absl::StatusOr<std::shared_ptr<Link>> GrpcTransport::FindForSend(
     const std::string& peer) {
-  MutexLock lock(mutex_);
-  if (state_ == State::kNew)
+  MutexLock lock(all_->mutex);
+  if (all_->state == State::kNew)
     return absl::FailedPreconditionError("Send before Start");
-  if (state_ == State::kShutDown) return SendAfterShutdown();
+  if (all_->state == State::kShutDown) return SendAfterShutdown();
   if (peer == host_.self.name) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker ", peer, " sends to itself"));
   }
-  auto found = links_.find(peer);
-  if (found == links_.end()) {
+  auto found = all_->links.find(peer);
+  if (found == all_->links.end()) {
     return absl::NotFoundError(
         absl::StrCat("worker ", host_.self.name, " knows no worker ", peer));
   }
@@ -330,42 +291,30 @@ std::vector<ChannelInfo> GrpcTransport::Channels() const {
   return channels;
 }
 
-bool GrpcTransport::Admit(const std::shared_ptr<GrpcStream>& stream,
-                          const Hello& hello) {
-  HelloAnswer answer = Judge(host_.options, host_.self, hello);
-  std::shared_ptr<Link> link;
-  {
-    MutexLock lock(mutex_);
-    if (state_ == State::kShutDown) {
-      answer.verdict = Verdict::kShutDown;
-      answer.text = absl::StrCat("worker ", host_.self.name, " has shut down");
-    }
-    if (answer.verdict == Verdict::kOk && links_.size() >= kMaxPeers &&
-        !links_.contains(hello.self.name)) {
-      answer.verdict = Verdict::kRefused;
-      answer.text = absl::StrCat("worker ", host_.self.name, " knows ",
-                                 links_.size(), " workers already");
-    }
-    if (answer.verdict == Verdict::kOk) link = FindOrMakeLocked(hello.self);
-  }
-  if (link != nullptr) return link->Accept(stream, hello);
-  if (answer.verdict == Verdict::kShutDown) {
-    LogDebug("refused a connection: ", answer.text);
-  } else {
-    LogWarning("refused a connection: ", answer.text);
-  }
-  stream->CloseWith(Encode(answer));
-  return false;
+void GrpcTransport::Shutdown(milliseconds timeout) {
+  MutexLock one(shutdown_mutex_);
+  if (std::exchange(shut_down_, true)) return;
+  Close(timeout);
+  const Promise<void> ended;
+  std::thread thread([all = all_, ended]() mutable {
+    pthread_setname_np(pthread_self(), "baton-undertake");
+    all->AwaitEnd();
+    all.reset();
+    ended.Set(absl::OkStatus());
+  });
+  if (ended.future().Await(kEndPatience).ok()) return thread.join();
+  thread.detach();
+  LogWarning("a transport is left behind: ", host_.streams.Describe());
 }
 
-void GrpcTransport::Shutdown(milliseconds timeout) {
+void GrpcTransport::Close(milliseconds timeout) {
   {
-    MutexLock lock(mutex_);
-    if (std::exchange(state_, State::kShutDown) == State::kShutDown) return;
+    MutexLock lock(all_->mutex);
+    all_->state = State::kShutDown;
   }
-  if (server_ != nullptr) SetServing(false);
+  if (all_->server != nullptr) SetServing(false);
   host_.stopping = true;
-  link_service_.Close();
+  all_->service.Close();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
     AwaitIdle(host_, AllLinks(), timeout);
@@ -378,21 +327,13 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   AwaitPosted(*host_.executor);
 }
 
-void GrpcTransport::AwaitEnd() {
-  if (host_.poller != nullptr) host_.poller->Stop();
-  acceptor_->Stop();
-  if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
-  host_.streams.AwaitNone();
-  server_ = nullptr;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(
     const GrpcOptions& options) {
-  auto transport = std::make_shared<GrpcTransport>(options);
+  auto transport = std::make_unique<GrpcTransport>(options);
   RETURN_IF_ERROR(transport->Listen());
-  return WithLingeringShutdown(std::move(transport));
+  return transport;
 }
 
 }  // namespace baton::rpc

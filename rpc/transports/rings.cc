@@ -235,7 +235,7 @@ constexpr size_t kLengthBytes = sizeof(uint32_t);
 
 }  // namespace
 
-absl::StatusOr<std::string_view> RingFrames::Next() {
+absl::StatusOr<std::string_view> RingReceiver::NextFrame() {
   const std::string_view left = std::string_view(bytes_).substr(taken_);
   if (left.size() < kLengthBytes) return std::string_view();
   uint32_t length;
@@ -249,20 +249,15 @@ absl::StatusOr<std::string_view> RingFrames::Next() {
   return left.substr(kLengthBytes, length);
 }
 
-void RingFrames::DropTaken() {
-  bytes_.erase(0, taken_);
-  taken_ = 0;
-}
-
 absl::Status RingReceiver::Read(Device device, size_t most,
                                 Receiver::Batch& batch) {
   if (!unread_.exchange(false)) {
-    frames_.DropTaken();
-    RETURN_IF_ERROR(end_.ring->Read(frames_.bytes()));
+    bytes_.erase(0, std::exchange(taken_, 0));
+    RETURN_IF_ERROR(end_.ring->Read(bytes_));
     if (end_.ring->WriterWaits()) end_.wakeup->Wake();
   }
   while (!unread_) {
-    ASSIGN_OR_RETURN(const std::string_view frame, frames_.Next());
+    ASSIGN_OR_RETURN(const std::string_view frame, NextFrame());
     if (frame.empty()) break;
     RETURN_IF_ERROR(
         receiver_.Consume(FrameReader(frame), channels_.get(), batch, device));

@@ -64,25 +64,8 @@ class RingPoller {
   const std::shared_ptr<Core> core_;
 };
 
-// The frames of rpc/wire.proto in a ring: each follows its length, a u32.
-
-// Splits the bytes that were read into frames. Thread-compatible.
-class RingFrames {
- public:
-  // The buffer to which the next bytes must be appended.
-  std::string& bytes() { return bytes_; }
-  // Returns the next whole frame, valid until more bytes are appended, or an
-  // empty one if there is none. InvalidArgument for a length that no frame has.
-  absl::StatusOr<std::string_view> Next();
-  // Removes the frames that Next has returned.
-  void DropTaken();
-
- private:
-  std::string bytes_;
-  size_t taken_ = 0;
-};
-
-// Reads the ring that one peer writes.
+// Reads the ring that one peer writes. In a ring, each frame of rpc/wire.proto
+// follows its length, a u32.
 class RingReceiver final : public RingSource {
  public:
   // `serve` is called on the poller's threads; `channels` are those of the
@@ -104,7 +87,8 @@ class RingReceiver final : public RingSource {
   Mutex& reading() ABSL_LOCK_RETURNED(reading_) { return reading_; }
   // Reads the whole frames that are there, up to and including the message with
   // which `most` bytes are reached; the next call reads the rest. Errors are
-  // those of Receiver::Consume.
+  // those of Receiver::Consume, and InvalidArgument for a length that no frame
+  // has.
   absl::Status Read(Device device, size_t most, Receiver::Batch& batch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
   const std::shared_ptr<TensorChannels>& channels() const { return channels_; }
@@ -112,13 +96,18 @@ class RingReceiver final : public RingSource {
   void set_paused(bool paused) { paused_ = paused; }
 
  private:
+  // Returns the next whole frame of bytes_, or an empty one if there is none.
+  absl::StatusOr<std::string_view> NextFrame()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
+
   const RingEndIn end_;
   const std::shared_ptr<TensorChannels> channels_;
   std::atomic<bool> paused_{false};
-  std::atomic<bool> unread_{false};  // in frames_
+  std::atomic<bool> unread_{false};  // whole frames in bytes_
   Mutex reading_;
   Receiver receiver_ ABSL_GUARDED_BY(reading_);
-  RingFrames frames_ ABSL_GUARDED_BY(reading_);
+  std::string bytes_ ABSL_GUARDED_BY(reading_);  // what was read of the ring
+  size_t taken_ ABSL_GUARDED_BY(reading_) = 0;   // of bytes_, as frames
   const std::function<void(RingReceiver&)> serve_;
 };
 

@@ -7,7 +7,7 @@
 #include "rpc/call_proof.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_wire.h"
+#include "rpc/rendezvous_messages.h"
 #include "rpc/transports/failure_detector.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
@@ -137,10 +137,8 @@ bool Rendezvous(const std::string& bytes) {
         if (!(parsed &= Parse(input, renew))) break;
         if (const auto seat = rpc::internal::FromWire(renew.seat()); seat.ok())
           (void)groups.TakeBack(*seat, renew.version(), now);
-        (void)groups.Renew(renew.cluster(), renew.name(), renew.incarnation(),
-                           renew.version(), now);
         ++asked;
-        groups.Listen(
+        groups.Renew(
             renew.cluster(), renew.name(), renew.incarnation(), renew.version(),
             now + milliseconds(renew.wait_ms() % 1000),
             [&heard](const auto& change) {

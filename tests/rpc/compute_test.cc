@@ -9,7 +9,7 @@
 #include <string>
 
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_wire.h"
+#include "rpc/rendezvous_messages.h"
 #include "rpc/worker.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"

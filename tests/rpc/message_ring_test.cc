@@ -9,10 +9,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <memory>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "rpc/channels/futex_event.h"
+#include "rpc/transports/framing.h"
 #include "rpc/transports/rings.h"
 #include "tests/support/status_matchers.h"
 
@@ -179,37 +183,45 @@ TEST(FutexEvent, IsHeardByWhoSleepsAndCostsWhoIsAwakeNothing) {
   EXPECT_FALSE(FutexEvent::Asleep(own->value()));
 }
 
-TEST(RingFrames, AreCutOutOfWhateverPiecesCome) {
-  const auto framed = [](const std::string& frame) {
-    const auto length = static_cast<uint32_t>(frame.size());
-    return std::string(reinterpret_cast<const char*>(&length), 4) + frame;
-  };
+std::unique_ptr<RingReceiver> ReceiverOf(Ring& ring) {
+  return std::make_unique<RingReceiver>(
+      RingEndIn{std::move(ring.reader), *FutexEvent::Make()}, nullptr,
+      size_t{1} << 20, [](RingReceiver&) {});
+}
+
+TEST(RingReceiver, CutsFramesOutOfWhateverPiecesCome) {
+  std::vector<std::string> metas;
   std::string all;
-  for (const size_t size : {20, 300, 21, 5000}) {
-    all += framed(std::string(size, static_cast<char>('a' + size % 26)));
+  for (const size_t size : {0, 280, 1, 4980}) {
+    metas.emplace_back(size, static_cast<char>('a' + size % 26));
+    const std::string frame = MetaBytes(FrameKind::kChannel, metas.back());
+    const auto length = static_cast<uint32_t>(frame.size());
+    all.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    all += frame;
   }
   for (const size_t piece : {1, 3, 24, 100, 6000}) {
-    RingFrames frames;
-    std::string got;
+    Ring ring;
+    const auto receiver = ReceiverOf(ring);
+    std::vector<std::string> got;
     for (size_t at = 0; at < all.size(); at += piece) {
-      frames.bytes() += all.substr(at, piece);
-      for (;;) {
-        const auto frame = frames.Next();
-        ASSERT_THAT(frame, IsOk());
-        if (frame->empty()) break;
-        got += framed(std::string(*frame));
-      }
-      frames.DropTaken();
+      ring.Write(std::string_view(all).substr(at, piece));
+      Receiver::Batch batch;
+      MutexLock lock(receiver->reading());
+      ASSERT_THAT(receiver->Read(Device::Cpu(), SIZE_MAX, batch), IsOk());
+      for (const auto& control : batch.controls) got.push_back(control.meta);
     }
-    EXPECT_TRUE(got == all) << piece;
+    EXPECT_EQ(got, metas) << piece;
   }
 }
 
-TEST(RingFrames, HaveALengthThatFramesHave) {
+TEST(RingReceiver, RefusesALengthThatNoFrameHas) {
   for (const uint32_t length : {0u, 19u, (4u << 20) + 1, UINT32_MAX}) {
-    RingFrames frames;
-    frames.bytes().append(reinterpret_cast<const char*>(&length), 4);
-    EXPECT_THAT(frames.Next(),
+    Ring ring;
+    const auto receiver = ReceiverOf(ring);
+    ring.Write({reinterpret_cast<const char*>(&length), sizeof(length)});
+    Receiver::Batch batch;
+    MutexLock lock(receiver->reading());
+    EXPECT_THAT(receiver->Read(Device::Cpu(), SIZE_MAX, batch),
                 Fails(absl::StatusCode::kInvalidArgument, "in a ring"));
   }
 }

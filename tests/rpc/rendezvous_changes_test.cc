@@ -11,7 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_wire.h"
+#include "rpc/rendezvous_messages.h"
+#include "tests/rpc/renewed.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -21,6 +22,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::Renewed;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -90,7 +92,7 @@ class ChangesTest : public ::testing::Test {
   }
   void Listen(const std::string& name, uint64_t incarnation, uint64_t known) {
     heard_.erase(incarnation);
-    groups_.Listen(
+    groups_.Renew(
         "test", name, incarnation, known, now_ + 400ms,
         [this, incarnation](const absl::StatusOr<MembershipChange>& change) {
           heard_.insert_or_assign(incarnation, change);
@@ -118,8 +120,8 @@ TEST_F(ChangesTest, AJoinCostsEachMemberTheNewcomerAlone) {
   EXPECT_THAT((*joined_.at(5000))->workers, SizeIs(kMembers + 1));
   size_t bytes = 0;
   for (int i = 0; i < kMembers; ++i) {
-    const auto change = groups_.Renew("test", absl::StrCat("w", i),
-                                      static_cast<uint64_t>(i + 1), met, now_);
+    const auto change = Renewed(groups_, absl::StrCat("w", i),
+                                static_cast<uint64_t>(i + 1), met, now_);
     ASSERT_THAT(change, IsOk());
     EXPECT_FALSE(change->whole);
     EXPECT_THAT(change->joined, SizeIs(1));
@@ -209,14 +211,14 @@ TEST_F(ChangesTest, OneThatWasStruckOffIsTakenBackUnderItsRank) {
   Meet(2);
   const uint64_t met = VersionOf(1);
   for (int i = 0; i < 12; ++i) {
-    ASSERT_THAT(groups_.Renew("test", "w0", 1, met, now_), IsOk());
+    ASSERT_THAT(Renewed(groups_, "w0", 1, met, now_), IsOk());
     Pass(100ms);
   }
-  EXPECT_FALSE(groups_.Renew("test", "w1", 2, met, now_).ok());
+  EXPECT_FALSE(Renewed(groups_, "w1", 2, met, now_).ok());
   JoinOptions seat = Options("w1", 2, 2);
   seat.wanted_rank = 1;
   EXPECT_THAT(groups_.TakeBack(seat, met, now_), IsOk());
-  const auto change = groups_.Renew("test", "w0", 1, met, now_);
+  const auto change = Renewed(groups_, "w0", 1, met, now_);
   ASSERT_THAT(change, IsOk());
   EXPECT_THAT(change->joined, ElementsAre(NamedMember("w1", 2, 1)));
   EXPECT_THAT(change->departed, IsEmpty());

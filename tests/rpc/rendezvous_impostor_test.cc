@@ -10,7 +10,7 @@
 #include "rpc/call_proof.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_lease.h"
+#include "rpc/rendezvous_client.h"
 #include "tests/rpc/impostor.h"
 #include "tests/support/status_matchers.h"
 

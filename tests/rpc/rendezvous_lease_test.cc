@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/rendezvous_lease.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,9 +8,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/rendezvous_client.h"
 #include "rpc/rendezvous_groups.h"
 #include "tests/rpc/counter.h"
 #include "tests/rpc/relay.h"
+#include "tests/rpc/renewed.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::Renewed;
 using ::testing::ElementsAre;
 
 // A cluster of alice and bob, and a clock that is turned by hand.
@@ -43,7 +44,7 @@ class LeaseTest : public ::testing::Test {
                   });
   }
   absl::Status Renew(const std::string& name, uint64_t incarnation) {
-    return groups_.Renew("test", name, incarnation, 0, now_).status();
+    return Renewed(groups_, name, incarnation, 0, now_).status();
   }
   // `time` goes by in which only alice renews her lease.
   void Pass(std::chrono::milliseconds time) {
@@ -72,14 +73,14 @@ TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
   EXPECT_THAT(Renew("bob", 2), IsOk());
   Pass(900ms);
   EXPECT_THAT(Renew("bob", 2), IsOk());
-  const uint64_t before = groups_.Renew("test", "alice", 1, 0, now_)->version;
+  const uint64_t before = Renewed(groups_, "alice", 1, 0, now_)->version;
   Pass(1200ms);
   EXPECT_THAT(Renew("bob", 2), Fails(StatusCode::kNotFound, "bob"));
   Enter("bob", 3);
   ASSERT_EQ(joined_.count(3), 1u);
   ASSERT_THAT(joined_.at(3), IsOk());
   EXPECT_THAT(Names(3), ElementsAre("alice1", "bob3"));
-  const auto now = groups_.Renew("test", "alice", 1, before, now_);
+  const auto now = Renewed(groups_, "alice", 1, before, now_);
   ASSERT_THAT(now, IsOk());
   EXPECT_GT(now->version, before);
   ASSERT_EQ(now->joined.size(), 1u);
@@ -87,8 +88,7 @@ TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
   ASSERT_EQ(now->departed.size(), 1u);
   EXPECT_EQ(now->departed[0].incarnation, 2u);
   EXPECT_TRUE(now->departed[0].lost);
-  EXPECT_TRUE(
-      groups_.Renew("test", "alice", 1, now->version, now_)->joined.empty());
+  EXPECT_TRUE(Renewed(groups_, "alice", 1, now->version, now_)->joined.empty());
 }
 
 TEST_F(LeaseTest, ASuccessorWaitsUntilItsPredecessorsLeaseIsOver) {
@@ -150,7 +150,7 @@ TEST(MemberWithoutALease, StaysUntilItLeaves) {
   groups.Enter(alice, [&](const auto& result) { done += result.ok(); });
   for (int i = 0; i < 1000; ++i) groups.Reap(now += 100ms, 100ms);
   EXPECT_EQ(done, 1);
-  EXPECT_THAT(groups.Renew("test", "alice", 1, 0), IsOk());
+  EXPECT_THAT(Renewed(groups, "alice", 1, 0), IsOk());
   EXPECT_THAT(groups.Leave("test", "alice", 1), IsOk());
 }
 

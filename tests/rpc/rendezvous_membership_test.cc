@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/rendezvous_groups.h"
+#include "tests/rpc/renewed.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -19,6 +20,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::Renewed;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
@@ -84,11 +86,11 @@ TEST_F(MembershipTest, ADaemonThatStaysServesTheNextTrainer) {
 }
 
 TEST_F(MembershipTest, TheDaemonHearsOfTheNextTrainer) {
-  const uint64_t before = groups_.Renew("test", "daemon", 1, 0)->version;
+  const uint64_t before = Renewed(groups_, "daemon", 1, 0)->version;
   Leave("trainer", 2);
   Enter("other", 3);
   Pass(kSettling);
-  const auto now = groups_.Renew("test", "daemon", 1, before, now_);
+  const auto now = Renewed(groups_, "daemon", 1, before, now_);
   ASSERT_THAT(now, IsOk());
   EXPECT_GT(now->version, before);
   EXPECT_FALSE(now->whole);
@@ -162,19 +164,18 @@ TEST_F(MembershipTest, ANameThatTwoCameWithCanBeUsedAgain) {
 
 TEST_F(MembershipTest, ARendezvousThatClosesStrikesNobodyOff) {
   groups_.Close();
-  EXPECT_THAT(groups_.Renew("test", "daemon", 1, 0, now_),
+  EXPECT_THAT(Renewed(groups_, "daemon", 1, 0, now_),
               Fails(StatusCode::kUnavailable, "closed"));
 }
 
 TEST_F(MembershipTest, OneMoreJoinsAClusterThatIsComplete) {
-  const uint64_t before = groups_.Renew("test", "daemon", 1, 0)->version;
+  const uint64_t before = Renewed(groups_, "daemon", 1, 0)->version;
   Enter("third", 3, kOneMore);
   Enter("fourth", 4, kOneMore);
   ASSERT_TRUE(Answered(3) && Answered(4));
   EXPECT_THAT(Names(4),
               ElementsAre("0 daemon1", "1 trainer2", "2 third3", "3 fourth4"));
-  EXPECT_THAT(groups_.Renew("test", "daemon", 1, before, now_)->joined,
-              SizeIs(2));
+  EXPECT_THAT(Renewed(groups_, "daemon", 1, before, now_)->joined, SizeIs(2));
   Enter("third", 5, kOneMore);
   EXPECT_THAT(joined_.at(5), Fails(StatusCode::kAlreadyExists, "too late"));
 }

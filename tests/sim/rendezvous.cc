@@ -8,7 +8,6 @@
 
 #include "core/status.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_groups.h"
 
 namespace baton::sim {
 
@@ -26,20 +25,20 @@ class RendezvousWay final : public RendezvousConnection {
   absl::Status Connect(Deadline deadline);
 
   absl::Status Ask(const wire::JoinRequest& request, wire::JoinAnswer* answer,
-                   Deadline deadline) override {
-    return AskFor(Kind::kJoin, request, answer, deadline, nullptr);
+                   Deadline deadline, const Watch& watch) override {
+    return AskFor(Kind::kJoin, request, answer, deadline, watch);
   }
   absl::Status Ask(const wire::LeaveRequest& request, wire::LeaveAnswer* answer,
-                   Deadline deadline) override {
-    return AskFor(Kind::kLeave, request, answer, deadline, nullptr);
+                   Deadline deadline, const Watch& watch) override {
+    return AskFor(Kind::kLeave, request, answer, deadline, watch);
   }
   absl::Status Ask(const wire::RenewRequest& request, wire::RenewAnswer* answer,
                    Deadline deadline, const Watch& watch) override {
     return AskFor(Kind::kRenew, request, answer, deadline, watch);
   }
   absl::Status Ask(const wire::ListRequest& request, wire::ListAnswer* answer,
-                   Deadline deadline) override {
-    return AskFor(Kind::kList, request, answer, deadline, nullptr);
+                   Deadline deadline, const Watch& watch) override {
+    return AskFor(Kind::kList, request, answer, deadline, watch);
   }
 
  private:
@@ -157,7 +156,7 @@ void RendezvousMachine::Start() {
   group_ = world.NewGroup("rendezvous");
   requests_.clear();
   world.Start(group_, [this] {
-    RendezvousHandlers desk(std::make_shared<rpc::RendezvousGroups>());
+    RendezvousHandlers desk;
     Serve(desk);
   });
 }
@@ -167,7 +166,6 @@ void RendezvousMachine::Kill() {
   World::Get().Kill(group_);
   group_ = -1;
   for (const AskedPtr& asked : std::exchange(under_way_, {})) {
-    asked->call.release();  // its memory stays
     if (asked->done) continue;
     Give(asked, absl::UnavailableError("the rendezvous has gone"), "");
   }
@@ -201,9 +199,6 @@ void RendezvousMachine::Settle(const AskedPtr& asked,
                                const std::string& answer) {
   under_way_.remove(asked);
   Give(asked, status, answer);
-  asked->settled = true;
-  requests_.push_back(asked);
-  World::Get().Wake(&requests_, true);
 }
 
 void RendezvousMachine::Serve(RendezvousHandlers& desk) {
@@ -214,45 +209,36 @@ void RendezvousMachine::Serve(RendezvousHandlers& desk) {
     }
     const AskedPtr asked = requests_.front();
     requests_.pop_front();
-    if (asked->settled) {
-      asked->call.reset();  // not within its own answer
-    } else if (!asked->given_up) {
+    if (!asked->given_up) {
       Begin(desk, asked);
-    } else if (asked->call != nullptr) {
-      asked->call->Cancel();
+    } else if (asked->cancel != nullptr) {
+      asked->cancel();
     }
   }
 }
 
+template <typename Request, typename Answer>
+void RendezvousMachine::Handle(RendezvousHandlers& desk,
+                               const AskedPtr& asked) {
+  Request request;
+  request.ParseFromString(asked->request);
+  const auto answer = std::make_shared<Answer>();
+  asked->cancel = desk.Handle(
+      request, answer.get(), [this, asked, answer](const absl::Status& status) {
+        Settle(asked, status, answer->SerializeAsString());
+      });
+}
+
 void RendezvousMachine::Begin(RendezvousHandlers& desk, const AskedPtr& asked) {
-  if (asked->kind == Kind::kJoin) {
-    const auto request = std::make_shared<wire::JoinRequest>();
-    request->ParseFromString(asked->request);
-    const auto answer = std::make_shared<wire::JoinAnswer>();
-    asked->call =
-        desk.Join(*request, answer.get(),
-                  [this, asked, answer](const absl::Status& status) {
-                    Settle(asked, status, answer->SerializeAsString());
-                  });
-  } else if (asked->kind == Kind::kRenew) {
-    const auto request = std::make_shared<wire::RenewRequest>();
-    request->ParseFromString(asked->request);
-    const auto answer = std::make_shared<wire::RenewAnswer>();
-    asked->call =
-        desk.Renew(*request, answer.get(),
-                   [this, asked, answer](const absl::Status& status) {
-                     Settle(asked, status, answer->SerializeAsString());
-                   });
-  } else if (asked->kind == Kind::kLeave) {
-    wire::LeaveRequest request;
-    request.ParseFromString(asked->request);
-    Settle(asked, desk.Leave(request), "");
-  } else {
-    wire::ListRequest request;
-    wire::ListAnswer answer;
-    request.ParseFromString(asked->request);
-    const absl::Status status = desk.List(request, &answer);
-    Settle(asked, status, answer.SerializeAsString());
+  switch (asked->kind) {
+    case Kind::kJoin:
+      return Handle<wire::JoinRequest, wire::JoinAnswer>(desk, asked);
+    case Kind::kLeave:
+      return Handle<wire::LeaveRequest, wire::LeaveAnswer>(desk, asked);
+    case Kind::kRenew:
+      return Handle<wire::RenewRequest, wire::RenewAnswer>(desk, asked);
+    case Kind::kList:
+      return Handle<wire::ListRequest, wire::ListAnswer>(desk, asked);
   }
 }
 

@@ -9,13 +9,13 @@
 #include <string>
 
 #include "rpc/rendezvous_client.h"
-#include "rpc/rendezvous_handlers.h"
+#include "rpc/rendezvous_groups.h"
 #include "tests/sim/network.h"
 
 namespace baton::sim {
 
 // The machine of the rendezvous, with one process at a time: the product's desk
-// (rpc/rendezvous_handlers.h), to which the simulated network brings requests.
+// (rpc/rendezvous_groups.h), to which the simulated network brings requests.
 class RendezvousMachine {
  public:
   RendezvousMachine(Network& network, int machine)
@@ -45,14 +45,14 @@ class RendezvousMachine {
     absl::Status status;
     std::string answer;
     bool given_up = false;  // by who asked
-    bool settled = false;   // by the desk
-    std::unique_ptr<rpc::internal::RendezvousHandlers::Call>
-        call;  // the desk's
+    rpc::internal::RendezvousHandlers::Cancel cancel;
   };
   using AskedPtr = std::shared_ptr<Asked>;
 
   void Serve(rpc::internal::RendezvousHandlers& desk);
   void Begin(rpc::internal::RendezvousHandlers& desk, const AskedPtr& asked);
+  template <typename Request, typename Answer>
+  void Handle(rpc::internal::RendezvousHandlers& desk, const AskedPtr& asked);
   void Give(const AskedPtr& asked, const absl::Status& status,
             const std::string& answer);
   void Settle(const AskedPtr& asked, const absl::Status& status,

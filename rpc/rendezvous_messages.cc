@@ -1,24 +1,42 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include "rpc/rendezvous_messages.h"
+
 #include <algorithm>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
-#include "rpc/rendezvous_groups.h"
-#include "rpc/worker.h"
+#include "rpc/rendezvous.pb.h"
 
 namespace baton::rpc::internal {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr int64_t kLongestWaitMs = 24 * 3600 * 1000;
 constexpr int kMaxWorldSize = 65536;
 constexpr size_t kMaxAddress = 4096;
 
 // How a limit is set.
 constexpr char kLimit[] =
     "(baton-run --max_workers, baton-rendezvous --max_members)";
+
+absl::StatusOr<WorkerInfo> FromMember(const wire::Member& in) {
+  ASSIGN_OR_RETURN(const Compute compute, Compute::Parse(in.compute()));
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address(),
+                    compute};
+}
+
+void ToMember(const WorkerInfo& info, wire::Member& out) {
+  out.set_name(info.name);
+  out.set_rank(static_cast<int32_t>(info.rank));
+  out.set_incarnation(info.incarnation);
+  out.set_address(info.address);
+  out.set_compute(info.compute.ToString());
+}
 
 std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
   std::vector<std::string> names;
@@ -28,6 +46,69 @@ std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<WorkerInfo>> FromWire(const WireMembers& in) {
+  std::vector<WorkerInfo> workers;
+  for (const wire::Member& member : in) {
+    RETURN_IF_ERROR(CheckWorkerName(member.name()));
+    ASSIGN_OR_RETURN(WorkerInfo worker, FromMember(member));
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
+void ToWire(const std::vector<WorkerInfo>& workers, WireMembers* out) {
+  for (const WorkerInfo& worker : workers) ToMember(worker, *out->Add());
+}
+
+absl::StatusOr<MembershipChange> FromWire(const wire::RenewAnswer& in) {
+  MembershipChange change{.version = in.version(), .whole = in.whole()};
+  ASSIGN_OR_RETURN(change.joined, FromWire(in.members()));
+  for (const wire::Departure& gone : in.departed()) {
+    change.departed.push_back(
+        {gone.name(), gone.incarnation(), gone.lost(), gone.why()});
+  }
+  return change;
+}
+
+void ToWire(const MembershipChange& change, wire::RenewAnswer& out) {
+  out.set_version(change.version);
+  out.set_whole(change.whole);
+  ToWire(change.joined, out.mutable_members());
+  for (const MembershipChange::Departed& gone : change.departed) {
+    wire::Departure& departed = *out.add_departed();
+    departed.set_name(gone.name);
+    departed.set_incarnation(gone.incarnation);
+    departed.set_lost(gone.lost);
+    departed.set_why(gone.why);
+  }
+}
+
+absl::StatusOr<JoinOptions> FromWire(const wire::JoinRequest& in) {
+  ASSIGN_OR_RETURN(const WorkerInfo self, FromMember(in.self()));
+  JoinOptions options{.cluster = in.cluster(),
+                      .self = self,
+                      .wanted_rank = in.self().rank(),
+                      .world_size = in.world_size(),
+                      .listens = in.listens()};
+  options.expected.assign(in.expected().begin(), in.expected().end());
+  options.timeout =
+      milliseconds(std::clamp<int64_t>(in.timeout_ms(), 1, kLongestWaitMs));
+  options.lease =
+      milliseconds(std::clamp<int64_t>(in.lease_ms(), 0, kLongestWaitMs));
+  return options;
+}
+
+void ToWire(const JoinOptions& options, int rank, wire::JoinRequest& out) {
+  out.set_cluster(options.cluster);
+  ToMember(options.self, *out.mutable_self());
+  out.mutable_self()->set_rank(rank);
+  out.set_world_size(options.world_size);
+  out.set_lease_ms(options.lease.count());
+  out.set_listens(options.listens);
+  out.mutable_expected()->Assign(options.expected.begin(),
+                                 options.expected.end());
+}
 
 absl::Status CheckJoin(const JoinOptions& options) {
   RETURN_IF_ERROR(CheckWorkerName(options.self.name));
@@ -104,12 +185,13 @@ absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
       "(--extra)"));
 }
 
-std::string WhoIsMissing(const JoinOptions& options,
-                         const std::vector<JoinOptions>& workers) {
+absl::Status SomeAreMissing(const JoinOptions& options,
+                            const std::vector<JoinOptions>& workers) {
   if (options.world_size == kOneMore) {
-    return absl::StrCat("cluster ", options.cluster, " has not met within ",
-                        options.timeout.count(), " ms; worker ",
-                        options.self.name, " can join it once it has");
+    return absl::DeadlineExceededError(
+        absl::StrCat("cluster ", options.cluster, " has not met within ",
+                     options.timeout.count(), " ms; worker ", options.self.name,
+                     " can join it once it has"));
   }
   const std::vector<std::string> came = Names(workers);
   std::vector<std::string> missing;
@@ -119,12 +201,12 @@ std::string WhoIsMissing(const JoinOptions& options,
     }
   }
   const size_t count = static_cast<size_t>(options.world_size) - came.size();
-  return absl::StrCat("cluster ", options.cluster, ": ", came.size(), " of ",
-                      options.world_size, " workers came within ",
-                      options.timeout.count(), " ms (",
-                      absl::StrJoin(came, ", "), "); missing: ",
-                      missing.empty() ? absl::StrCat(count, " more")
-                                      : absl::StrJoin(missing, ", "));
+  return absl::DeadlineExceededError(absl::StrCat(
+      "cluster ", options.cluster, ": ", came.size(), " of ",
+      options.world_size, " workers came within ", options.timeout.count(),
+      " ms (", absl::StrJoin(came, ", "), "); missing: ",
+      missing.empty() ? absl::StrCat(count, " more")
+                      : absl::StrJoin(missing, ", ")));
 }
 
 }  // namespace baton::rpc::internal
