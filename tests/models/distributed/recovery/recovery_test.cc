@@ -143,6 +143,20 @@ TEST_F(RecoveryTest, AnotherWorkerThatIsCutOffDelaysNoRecovery) {
   faults->Clear();
 }
 
+TEST_F(RecoveryTest, ATrainerThatHasTakenNoStepIsRefusedOnceAnotherHasBegun) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "other"}));
+  RecoveryOptions options;
+  options.journal = folder.path() + "/journal";
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(options);
+  RecoveredStages others_stages(cluster["other"], kStages);
+  const auto others = others_stages.Pipeline(options);
+  EXPECT_THAT(RecoveredStages::Step(*pipeline, 0),
+              Fails(StatusCode::kPermissionDenied, "worker other"));
+  EXPECT_EQ(Losses(*others, {}), wanted_);
+}
+
 // It has been given up, and has the state of the one that is dead.
 TEST_F(RecoveryTest, AWorkerThatIsCutOffIsWaitedForWhereItAloneHasAState) {
   const testing::TempFolder folder;
