@@ -147,6 +147,35 @@ absl::Status PipelineMembers::TakeUpAgain(const StateClaim& claim,
   return TakeUpFrom(workers, claim, deadline);
 }
 
+std::vector<rpc::WorkerInfo> PipelineMembers::GivenUp() const {
+  std::vector<rpc::WorkerInfo> given_up;
+  for (const std::string& name : std::set(names_.begin(), names_.end())) {
+    const auto listed = agent_.Find(name);
+    if (listed.ok() && !IsThere(*listed)) given_up.push_back(*listed);
+  }
+  return given_up;
+}
+
+bool PipelineMembers::AwaitGivenUp(const std::string& pipeline,
+                                   Clock::time_point deadline) const {
+  const rpc::CallOptions options{.timeout = kAnswer};
+  while (Clock::now() < deadline) {
+    const Future<void> news = news_->Next();
+    std::vector<Future<uint64_t>> asked;
+    for (const rpc::WorkerInfo& worker : GivenUp()) {
+      asked.push_back(
+          agent_.Async<&dist::ClaimedEpoch>(worker, options, pipeline));
+    }
+    if (asked.empty()) return false;
+    if (absl::c_any_of(asked, [](const Future<uint64_t>& answer) {
+          return answer.Await(kNoLimit).ok();
+        }))
+      return true;
+    news.Await(kNoNews).IgnoreError();
+  }
+  return false;
+}
+
 absl::Status PipelineMembers::TakeUpFrom(
     const std::vector<rpc::WorkerInfo>& workers, const StateClaim& claim,
     Clock::time_point deadline) {

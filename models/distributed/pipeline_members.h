@@ -74,6 +74,11 @@ class PipelineMembers {
   // The same in a recovery, of the workers that may have states: those that
   // have or had a place. Others, which may hang, are not asked.
   absl::Status TakeUpAgain(const StateClaim& claim, Clock::time_point deadline);
+  // Some of these may have been given up and be there all the same: calls them
+  // until one answers, which TakeUpAgain then asks. Returns false if there are
+  // none, or after the deadline.
+  bool AwaitGivenUp(const std::string& pipeline,
+                    Clock::time_point deadline) const;
   // The store that keeps a second copy of a place's states: at the worker of
   // the next place, or in this process if there is only one worker.
   const RRef<StateStore>& BuddyOf(size_t place) const;
@@ -104,6 +109,8 @@ class PipelineMembers {
  private:
   bool IsThere(const rpc::WorkerInfo& worker) const;
   std::vector<rpc::WorkerInfo> Others() const;
+  // Of workers that had a place: those that may come back.
+  std::vector<rpc::WorkerInfo> GivenUp() const;
   // Returns what ask(worker) brings from each of these that is not lost. Asks a
   // worker that cannot be reached until it answers, is lost, or the deadline
   // has passed.

@@ -285,13 +285,17 @@ absl::StatusOr<std::optional<PipelineMembers::Kept>>
 RecoverablePipeline::FindStates(const Recovery& record) {
   // Workers may have given this trainer up, and have what they kept all the
   // same, or be another's by now.
-  if (journal_.has_value() && !record.lost.empty())
-    RETURN_IF_ERROR(members_.TakeUpAgain(Claim(true), MembersDeadline()));
-  auto kept = members_.NewestKept(next_ - 1);
+  const bool takes_up = journal_.has_value() && !record.lost.empty();
+  const Clock::time_point deadline = MembersDeadline();
   // What another trainer did after it is not known.
   const int64_t known = batches_.empty() ? next_ : batches_.front().number;
-  if (kept && kept->step < known - 1) kept.reset();
-  return kept;
+  for (;;) {
+    if (takes_up) RETURN_IF_ERROR(members_.TakeUpAgain(Claim(true), deadline));
+    auto kept = members_.NewestKept(next_ - 1);
+    if (kept && kept->step < known - 1) kept.reset();
+    if (kept || !takes_up || !members_.AwaitGivenUp(options_.line, deadline))
+      return kept;
+  }
 }
 
 absl::Status RecoverablePipeline::MakeAll(Recovery& record) {

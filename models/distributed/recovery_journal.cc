@@ -18,6 +18,11 @@ namespace {
 constexpr char kNoted[] = "trainer";
 constexpr char kRates[] = "rates";
 
+// No step, which is noted before it begins.
+bool HasOnlyBegun(const JournalEntry& entry) {
+  return entry.step == 0 && PartOf(entry.state, kNoted).empty();
+}
+
 uint64_t NewTraining() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -36,6 +41,11 @@ absl::Status RecoverablePipeline::OpenJournal() {
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   const std::vector<JournalEntry>& found = journal_->found();
   training_ = found.empty() ? NewTraining() : found.back().training;
+  if (found.empty()) {
+    // Another trainer finds its name before the first step, too.
+    options_.epoch = kEpochsOfTrainer;
+    RETURN_IF_ERROR(WriteJournal());
+  }
   options_.line = absl::StrCat("training ", training_);
   ASSIGN_OR_RETURN(const uint64_t claimed,
                    members_.ClaimedEpoch(options_.line, MembersDeadline()));
@@ -48,6 +58,9 @@ absl::Status RecoverablePipeline::OpenJournal() {
 absl::Status RecoverablePipeline::TakeUp() {
   std::vector<JournalEntry> found;
   if (journal_.has_value()) found = journal_->found();
+  std::erase_if(found, HasOnlyBegun);
+  const int64_t last = found.empty() ? 0 : found.back().step;
+  const bool began = !found.empty();
   for (; !found.empty(); found.pop_back()) {
     const auto kept = members_.NewestKept(found.back().step);
     if (!kept || kept->step != found.back().step) continue;
@@ -67,9 +80,8 @@ absl::Status RecoverablePipeline::TakeUp() {
   // What others than the members still have must not be taken for later states.
   if (journal_.has_value())
     RETURN_IF_ERROR(members_.TakeUp(Claim(false), MembersDeadline()));
-  if (journal_.has_value() && !journal_->found().empty()) {
-    LogWarning("recovery: no worker has the states after step ",
-               journal_->found().back().step,
+  if (began) {
+    LogWarning("recovery: no worker has the states after step ", last,
                " any more, to which the journal has come");
   }
   return Load(0, {});

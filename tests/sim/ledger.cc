@@ -140,7 +140,8 @@ void Ledger::Event(int group, const rpc::MemberEvent& event) {
     member.known.erase(incarnation);
     member.given_up_at.emplace(incarnation, world.now());
     member.last_given_up[incarnation] = world.now();
-    lost_.insert(incarnation);
+    Loss& loss = lost_[incarnation];
+    if (!loss.ended) loss.at = world.now();
     if (event.kind == Kind::kLost) ++given_up_;
   }
 }
@@ -151,7 +152,7 @@ void Ledger::Ended(int group) {
   const auto ended = members_.find(group);
   if (ended == members_.end()) return;
   const uint64_t incarnation = ended->second.self.incarnation;
-  lost_.insert(incarnation);
+  lost_[incarnation] = {.at = world.now(), .ended = true};
   for (const auto& [observer, member] : members_) {
     if (observer == group || !member.known.contains(incarnation)) continue;
     CheckNotified(incarnation, observer, world.now());
@@ -178,6 +179,17 @@ void Ledger::CheckNotified(uint64_t incarnation, int observer, Nanos ended) {
 
 void Ledger::Disturb(Nanos length) {
   calm_at_ = std::max(calm_at_, World::Get().now() + length);
+}
+
+size_t Ledger::lost(Nanos since) const {
+  return static_cast<size_t>(std::count_if(
+      lost_.begin(), lost_.end(),
+      [since](const auto& entry) { return entry.second.at >= since; }));
+}
+
+bool Ledger::IsLost(uint64_t incarnation, Nanos since) const {
+  const auto found = lost_.find(incarnation);
+  return found != lost_.end() && found->second.at >= since;
 }
 
 size_t Ledger::calls_open() const {

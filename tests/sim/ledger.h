@@ -51,11 +51,9 @@ class Ledger {
   size_t objects_alive() const;
   std::vector<uint64_t> members() const;  // their incarnations
   uint64_t calls() const { return calls_.size(); }
-  // How many workers have ended or were given up by anybody.
-  size_t lost() const { return lost_.size(); }
-  bool IsLost(uint64_t incarnation) const {
-    return lost_.contains(incarnation);
-  }
+  // How many workers have ended, or were given up by anybody, since then.
+  size_t lost(Nanos since = Nanos(0)) const;
+  bool IsLost(uint64_t incarnation, Nanos since = Nanos(0)) const;
 
  private:
   struct Call {
@@ -79,6 +77,13 @@ class Ledger {
     std::map<uint64_t, Nanos> last_given_up;
   };
 
+  // When a worker ended, or until then was last given up: it may have come back
+  // in between.
+  struct Loss {
+    Nanos at{0};
+    bool ended = false;
+  };
+
   // Whether its caller had given up who runs it now before it made the call.
   bool IsOfNewEpoch(const Call& call, int group) const;
   void CheckNotified(uint64_t incarnation, int observer, Nanos ended);
@@ -89,7 +94,7 @@ class Ledger {
   std::map<int, Member> members_;  // by group
   uint64_t last_call_ = 0;
   uint64_t given_up_ = 0;
-  std::set<uint64_t> lost_;  // incarnations
+  std::map<uint64_t, Loss> lost_;  // by incarnation
   Nanos calm_at_{0};
 };
 

@@ -69,15 +69,15 @@ bool PipelineTrainer::Waits() const {
 void PipelineTrainer::Begin() {
   waits_ = false;
   log_.Making(options_.group, agent_.self().incarnation);
-  const absl::Status made = Make();
-  World::Get().Trace(absl::StrCat("a pipeline: ", made.ToString()));
-  if (made.ok()) {
-    const std::string& line = pipeline_->pipeline().options().line;
+  const absl::Status status = Make();
+  World::Get().Trace(absl::StrCat("a pipeline: ", status.ToString()));
+  if (status.ok()) {
+    const dist::PipelineOptions& made = pipeline_->pipeline().options();
     return log_.Made(options_.group, pipeline_->steps(),
-                     options_.journal.empty() ? "" : line);
+                     options_.journal.empty() ? "" : made.line, made.epoch);
   }
-  log_.NotMade(options_.group, made);
-  GiveUp(made);
+  log_.NotMade(options_.group, status);
+  GiveUp(status);
 }
 
 void PipelineTrainer::GiveUp(const absl::Status& why) {
@@ -130,8 +130,9 @@ void PipelineTrainer::Train() {
     for (int stage = 0; stage < training_.stages(); ++stage) LookAt(stage);
     const absl::Status finished = pipeline_->Finish();
     if (!finished.ok()) World::Get().Fail(finished.ToString());
-    Drop();
-    return log_.Over();
+    log_.Over(options_.group);  // nobody takes it up
+    waits_ = true;
+    return Drop();
   }
   const int64_t step = pipeline_->steps() + 1;
   log_.Began(options_.group, step);

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,6 +44,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 // Where the clocks begin: some time after the machine's start, and in 2023.
 constexpr int64_t kSteadyStart = 1'000 * kSecond;
 constexpr int64_t kSystemStart = 1'700'000'000 * kSecond;
+
+constexpr int kCores = 2;
 
 int64_t StartOf(clockid_t clock) {
   return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE
@@ -191,6 +194,16 @@ int fsync(int file) {
   Disk::Get().Flush(file);
   return 0;
 }
+
+// On every machine, so that a seed is the same on all.
+int sched_getaffinity(pid_t /*thread*/, size_t bytes,
+                      cpu_set_t* cores) noexcept {
+  CPU_ZERO_S(bytes, cores);
+  for (int core = 0; core < baton::sim::kCores; ++core)
+    CPU_SET_S(static_cast<size_t>(core), bytes, cores);
+  return 0;
+}
+int get_nprocs() noexcept { return baton::sim::kCores; }
 
 int rename(const char* from, const char* to) noexcept {
   const int error = baton::sim::real::Rename(from, to);

@@ -5,6 +5,7 @@
 
 #include <bit>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "tests/sim/world.h"
 
@@ -30,45 +31,74 @@ void TrainingLog::AwaitEnd(int group, const std::string& what) {
   });
 }
 
+bool TrainingLog::HasFollowed(const Trainer& other, const Trainer& trainer) {
+  return other.line != trainer.line || other.epoch > trainer.epoch;
+}
+
+// While it is made nobody knows when a pipeline is claimed.
+bool TrainingLog::MayBeFollowed(int group) const {
+  const Trainer& trainer = trainers_.at(group);
+  return absl::c_any_of(trainers_, [&](const auto& entry) {
+    const auto& [each, other] = entry;
+    if (each == group) return false;
+    return other.ended == 0 ||
+           (other.ended > trainer.began && HasFollowed(other, trainer));
+  });
+}
+
 size_t TrainingLog::OthersLost() const {
-  size_t lost = ledger_.lost();
+  size_t lost = ledger_.lost(ended_[0]);
   for (const auto& [group, trainer] : trainers_)
-    lost -= ledger_.IsLost(trainer.incarnation) ? 1 : 0;
+    lost -= ledger_.IsLost(trainer.incarnation, ended_[0]) ? 1 : 0;
   return lost;
 }
 
 void TrainingLog::Making(int group, uint64_t incarnation) {
+  const World& world = World::Get();
+  for (auto& [each, other] : trainers_)
+    if (other.ended == 0 && !world.alive(each)) other.ended = makings_;
   Trainer& trainer = trainers_[group];
-  trainer.incarnation = incarnation;
-  trainer.number = ++making_;
+  trainer = {.incarnation = incarnation,
+             .call = trainer.call,
+             .since = world.now(),
+             .began = ++makings_};
   AwaitEnd(group, "the making of a pipeline");
 }
 
-void TrainingLog::Made(int group, int64_t after, const std::string& line) {
+void TrainingLog::Made(int group, int64_t after, const std::string& line,
+                       uint64_t epoch) {
   World& world = World::Get();
   Trainer& trainer = trainers_.at(group);
   trainer.busy = false;
+  trainer.ended = ++makings_;
   trainer.step = after;
-  maker_ = group;
+  trainer.line = line;
+  trainer.epoch = epoch;
   world.Mix(static_cast<uint64_t>(after));
   if (!line.empty()) lines_.insert(line);
+  // Another one may have followed it already.
+  if (maker_ >= 0 && maker_ != group && !line.empty() &&
+      !HasFollowed(trainer, trainers_.at(maker_)))
+    return;
+  maker_ = group;
   // The last step may not have been noted yet.
-  if (!line.empty() && after < last_ - 1 && OthersLost() == lost_[0]) {
+  if (!line.empty() && after < last_ - 1 && OthersLost() == 0) {
     world.Fail(absl::StrCat("a trainer begins after step ", after,
                             ", no other worker was lost, and step ", last_,
                             " had been done"));
   }
   last_ = after;
-  lost_ = {OthersLost(), OthersLost()};
+  ended_ = {trainer.since, trainer.since};
 }
 
 void TrainingLog::NotMade(int group, const absl::Status& why) {
   Trainer& trainer = trainers_.at(group);
   trainer.busy = false;
+  trainer.ended = ++makings_;
   World::Get().Mix(static_cast<uint64_t>(why.code()));
-  if (!absl::IsPermissionDenied(why) || making_ > 1) return;
-  World::Get().Fail(
-      absl::StrCat("the only trainer is refused: ", why.ToString()));
+  if (!absl::IsPermissionDenied(why) || MayBeFollowed(group)) return;
+  World::Get().Fail(absl::StrCat(
+      "a trainer is refused, and no other one has begun: ", why.ToString()));
 }
 
 void TrainingLog::Began(int group, int64_t step) {
@@ -99,7 +129,7 @@ void TrainingLog::Ended(int group, double loss) {
   }
   if (maker_ != group) return;
   last_ = trainer.step;
-  lost_ = {lost_[1], OthersLost()};
+  ended_ = {ended_[1], world.now()};
 }
 
 void TrainingLog::Failed(int group, const absl::Status& why) {
@@ -107,11 +137,11 @@ void TrainingLog::Failed(int group, const absl::Status& why) {
   Trainer& trainer = trainers_.at(group);
   trainer.busy = false;
   world.Mix(static_cast<uint64_t>(why.code()));
-  if (making_ > trainer.number) return;  // another one may have followed it
+  if (MayBeFollowed(group)) return;
   const bool refused = absl::IsPermissionDenied(why);
   // A worker and who kept its state; or the trainer.
   if (!refused &&
-      (OthersLost() > lost_[0] + 1 || ledger_.IsLost(trainer.incarnation))) {
+      (OthersLost() > 1 || ledger_.IsLost(trainer.incarnation, ended_[0]))) {
     return;
   }
   world.Fail(absl::StrCat(

@@ -27,8 +27,8 @@ class TrainingLog {
   // A trainer makes a pipeline, and this ends in time.
   void Making(int group, uint64_t incarnation);
   // It is made, and goes on after that step; where it has a journal, under that
-  // name.
-  void Made(int group, int64_t after, const std::string& line);
+  // name, and in that epoch.
+  void Made(int group, int64_t after, const std::string& line, uint64_t epoch);
   void NotMade(int group, const absl::Status& why);
   // A step begins, and ends in time.
   void Began(int group, int64_t step);
@@ -37,8 +37,9 @@ class TrainingLog {
   void Failed(int group, const absl::Status& why);
   // What a stage said of itself after the trainer's last step.
   void Saw(int group, int stage, const nn::StateMap& state) const;
-  // The pipeline has taken all steps, and is dropped.
-  void Over() { over_ = true; }
+  // Its pipeline has taken all steps. So has the training, unless another one
+  // has taken it up.
+  void Over(int group) { over_ = over_ || maker_ == group; }
 
   bool over() const { return over_; }
   // The names of trainings with a journal.
@@ -50,21 +51,31 @@ class TrainingLog {
     uint64_t call = 0;  // the last one
     bool busy = false;  // with it
     int64_t step = 0;
-    uint64_t number = 0;    // among all that have made a pipeline
     bool followed = false;  // by another one, before its step began
+    // Of its pipeline: when it began to make it, and which beginnings and ends
+    // of such that was, among all; 0: it has not ended.
+    Nanos since{0};
+    uint64_t began = 0, ended = 0;
+    std::string line{};
+    uint64_t epoch = 0;
   };
   void AwaitEnd(int group, const std::string& what);
-  // Workers that were no trainers.
+  // Whether it commands the training that this one has a pipeline of, or had
+  // when it was made.
+  static bool HasFollowed(const Trainer& other, const Trainer& trainer);
+  // Whether another one may have claimed the training since this one has.
+  bool MayBeFollowed(int group) const;
+  // Workers that were no trainers, since the step before the last had ended.
   size_t OthersLost() const;
 
   const Training& training_;
   const Ledger& ledger_;
   std::map<int, Trainer> trainers_;
-  uint64_t making_ = 0;  // the number of the last trainer
-  int maker_ = -1;       // the last one that has a pipeline
-  int64_t last_ = 0;     // step that anybody was told of
-  // Others that had been lost when the step before it had ended, and it had.
-  std::array<size_t, 2> lost_{};
+  uint64_t makings_ = 0;  // that have begun or ended
+  int maker_ = -1;        // whose claim to the training is the last one
+  int64_t last_ = 0;      // step that anybody was told of
+  // When the step before it had ended, and it had.
+  std::array<Nanos, 2> ended_{};
   std::set<std::string> lines_;
   bool over_ = false;
 };

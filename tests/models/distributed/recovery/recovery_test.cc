@@ -143,6 +143,55 @@ TEST_F(RecoveryTest, AnotherWorkerThatIsCutOffDelaysNoRecovery) {
   faults->Clear();
 }
 
+TEST_F(RecoveryTest, ATrainerThatHasTakenNoStepIsRefusedOnceAnotherHasBegun) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "other"}));
+  RecoveryOptions options;
+  options.journal = folder.path() + "/journal";
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(options);
+  RecoveredStages others_stages(cluster["other"], kStages);
+  const auto others = others_stages.Pipeline(options);
+  EXPECT_THAT(RecoveredStages::Step(*pipeline, 0),
+              Fails(StatusCode::kPermissionDenied, "worker other"));
+  EXPECT_EQ(Losses(*others, {}), wanted_);
+}
+
+// It has been given up, and has the state of the one that is dead.
+TEST_F(RecoveryTest, AWorkerThatIsCutOffIsWaitedForWhereItAloneHasAState) {
+  const testing::TempFolder folder;
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers =
+      OptionsOf({"one", "two", "three", "spare1", "spare2"});
+  workers.lease = std::chrono::seconds(1);
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  rpc::Agent& trainer = cluster["trainer"];
+  RecoveredStages stages(trainer, kStages);
+  RecoveryOptions options = Recorded();
+  options.journal = folder.path() + "/journal";
+  const auto pipeline = stages.Pipeline(options);
+  trainer.WatchMembers([&trainer, faults](const rpc::MemberEvent& event) {
+    if (event.kind != rpc::MemberEvent::Kind::kLost) return;
+    if (event.worker.name != "two") return;
+    trainer.timer().After(std::chrono::seconds(1),
+                          [faults] { faults->Clear(); });
+  });
+  const auto lose_one_and_cut_two_off = [&] {
+    faults->Add({.kind = rpc::FaultKind::kSever,
+                 .matches = [](const rpc::WorkerInfo& from,
+                               const std::string& to, const rpc::Message&) {
+                   return (from.name == "trainer" && to == "two") ||
+                          (from.name == "two" && to == "trainer");
+                 }});
+    cluster.Kill("one");
+  };
+  EXPECT_EQ(Losses(*pipeline, {{3, lose_one_and_cut_two_off}}), wanted_);
+  ASSERT_EQ(recoveries_.size(), 1u);
+  EXPECT_THAT(recoveries_[0].lost, ElementsAre("one", "two"));
+  EXPECT_THAT(recoveries_[0].successors, ElementsAre("spare1", "spare2"));
+}
+
 TEST_F(RecoveryTest, TwoThatDoNotKeepEachOthersStateMayBeLostTogether) {
   const std::vector<std::string> four = {"one", "two", "three", "four"};
   const std::vector<double> wanted = LossesOf(four);
