@@ -9,12 +9,12 @@
 namespace baton::rpc::internal {
 
 void ControlChannel::Push(ControlItem item, Acked acked) {
-  items_.push_back({item, std::move(acked)});
+  items_.push_back({.item = item, .acked = std::move(acked)});
 }
 
 bool ControlChannel::Overdue(Clock::time_point now,
                              std::chrono::milliseconds resend_after) const {
-  return unsent_ > first_ && now >= last_sent_ + resend_after;
+  return unsent_ > first_ && now >= items_.front().sent + resend_after;
 }
 
 bool ControlChannel::Due(Clock::time_point now,
@@ -40,9 +40,10 @@ ControlFrame ControlChannel::Take(Clock::time_point now,
   const uint64_t last =
       std::min({end(), first_ + window_, next_ + kItemsPerFrame});
   for (; next_ < last; ++next_) {
-    frame.items.push_back(items_[next_ - first_].item);
+    Waiting& next = items_[next_ - first_];
+    next.sent = now;
+    frame.items.push_back(next.item);
   }
-  if (!frame.items.empty()) last_sent_ = now;
   unsent_ = std::max(unsent_, next_);
   return frame;
 }

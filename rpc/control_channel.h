@@ -30,8 +30,8 @@ class ControlChannel {
   void Push(ControlItem item, Acked acked);
 
   // True if a frame should be sent now: there are items to send and the window
-  // is not full, or items have been unacknowledged for `resend_after`, or the
-  // other side waits for an acknowledgement.
+  // is not full, or the first item has been unacknowledged for `resend_after`,
+  // or the other side waits for an acknowledgement.
   bool Due(Clock::time_point now, std::chrono::milliseconds resend_after) const;
   // Returns the next frame to send, of at most kItemsPerFrame items. Call it
   // while Due.
@@ -63,6 +63,7 @@ class ControlChannel {
   struct Waiting {
     ControlItem item;
     Acked acked;
+    Clock::time_point sent{};  // last
   };
   static constexpr uint64_t kItemsPerFrame = 256;
   static constexpr uint64_t kLargestWindow = 16 * kItemsPerFrame;
@@ -77,7 +78,6 @@ class ControlChannel {
   uint64_t next_ = 1;    // number of the next item to send or resend
   uint64_t unsent_ = 1;  // number of the first item never sent
   uint64_t window_ = kLargestWindow;  // most unacknowledged items
-  Clock::time_point last_sent_{};
   uint64_t expected_ = 1;
   bool owes_ack_ = false;
 };

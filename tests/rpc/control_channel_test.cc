@@ -84,6 +84,19 @@ TEST_F(ControlChannelTest, LostDoubledAndOvertakenFramesHurtNothing) {
   EXPECT_FALSE(alice_.Due(now_ + 10s, kResendAfter));
 }
 
+TEST_F(ControlChannelTest, WhatIsLostIsSentAgainThoughMoreIsSentMeanwhile) {
+  Push(1);
+  EXPECT_EQ(Lose(), 1u);
+  for (int soon = 0; soon < 10 && delivered_ == 0; ++soon) {
+    now_ += kResendAfter / 3;
+    Push(1);
+    Exchange();
+  }
+  EXPECT_EQ(delivered_, pushed_);
+  EXPECT_EQ(acked_, pushed_);
+  EXPECT_LE(pushed_, 4u);
+}
+
 TEST_F(ControlChannelTest, ANewEpochForgetsTheOldOnBothSides) {
   Push(1);
   const ControlFrame old = alice_.Take(now_, kResendAfter);

@@ -129,7 +129,7 @@ def compilations(build, files):
 
 def compile_batch(place, entry, source, text):
     """Compiles what takes its files from `place`, and gives the object."""
-    batch = place / source.name
+    batch = place / "_".join(source.parts[-3:])  # libraries number their own
     batch.write_text(text)
     words = [w for w in shlex.split(entry["command"]) if w != "-c"]
     output = words.index("-o")
