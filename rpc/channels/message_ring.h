@@ -75,11 +75,11 @@ class RingReader {
 // peer, to be called when there are bytes to read or room to write.
 struct RingEndIn {
   std::unique_ptr<RingReader> ring;
-  std::shared_ptr<FutexWaker> wakeup;
+  std::shared_ptr<FutexEvent> wakeup;
 };
 struct RingEndOut {
   std::unique_ptr<RingWriter> ring;
-  std::shared_ptr<FutexWaker> wakeup;
+  std::shared_ptr<FutexEvent> wakeup;
 };
 
 }  // namespace baton::rpc
