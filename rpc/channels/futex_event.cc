@@ -17,32 +17,21 @@
 namespace baton::rpc {
 namespace {
 
+using Word = std::atomic<uint32_t>;
+
 constexpr size_t kEventBytes = 4096;
-static_assert(std::atomic<uint32_t>::is_always_lock_free &&
-              sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
+static_assert(Word::is_always_lock_free && sizeof(Word) == sizeof(uint32_t));
 
 // Not FUTEX_PRIVATE_FLAG: the two ends are two processes.
-void FutexWake(std::atomic<uint32_t>& word, int threads) {
+void FutexWake(Word& word, int threads) {
   syscall(SYS_futex, &word, FUTEX_WAKE, threads, nullptr, nullptr, 0);
 }
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<FutexWaker>> FutexWaker::Open(Fd fd) {
-  ASSIGN_OR_RETURN(Segment memory, Segment::Open(std::move(fd), kEventBytes));
-  return std::unique_ptr<FutexWaker>(new FutexWaker(std::move(memory)));
-}
-
-FutexWaker::Word& FutexWaker::word() const {
-  return *std::launder(reinterpret_cast<Word*>(memory_.data()));
-}
-
-void FutexWaker::Wake() {
-  uint32_t value = word().load(std::memory_order_seq_cst);
-  if (value % 2 == 0) return;
-  // If this fails, another thread has already woken it.
-  if (word().compare_exchange_strong(value, value + 1)) FutexWake(word(), 1);
-}
+FutexEvent::FutexEvent(Segment memory)
+    : memory_(std::move(memory)),
+      word_(*std::launder(reinterpret_cast<Word*>(memory_.data()))) {}
 
 absl::StatusOr<std::shared_ptr<FutexEvent>> FutexEvent::Make() {
   ASSIGN_OR_RETURN(Segment memory, Segment::Create(kEventBytes));
@@ -50,30 +39,42 @@ absl::StatusOr<std::shared_ptr<FutexEvent>> FutexEvent::Make() {
   return std::shared_ptr<FutexEvent>(new FutexEvent(std::move(memory)));
 }
 
+absl::StatusOr<std::shared_ptr<FutexEvent>> FutexEvent::Open(Fd fd) {
+  ASSIGN_OR_RETURN(Segment memory, Segment::Open(std::move(fd), kEventBytes));
+  return std::shared_ptr<FutexEvent>(new FutexEvent(std::move(memory)));
+}
+
+void FutexEvent::Wake() {
+  uint32_t value = word_.load(std::memory_order_seq_cst);
+  if (value % 2 == 0) return;
+  // If this fails, another thread has already woken it.
+  if (word_.compare_exchange_strong(value, value + 1)) FutexWake(word_, 1);
+}
+
 void FutexEvent::FallAsleep() {
-  uint32_t value = word().load(std::memory_order_seq_cst);
-  if (value % 2 == 0) word().compare_exchange_strong(value, value + 1);
+  uint32_t value = word_.load(std::memory_order_seq_cst);
+  if (value % 2 == 0) word_.compare_exchange_strong(value, value + 1);
 }
 
 void FutexEvent::WakeUp() {
-  uint32_t value = word().load(std::memory_order_seq_cst);
-  if (value % 2 == 1) word().compare_exchange_strong(value, value + 1);
+  uint32_t value = word_.load(std::memory_order_seq_cst);
+  if (value % 2 == 1) word_.compare_exchange_strong(value, value + 1);
 }
 
 void FutexEvent::Sleep(uint32_t seen) {
-  syscall(SYS_futex, &word(), FUTEX_WAIT, seen, nullptr, nullptr, 0);
+  syscall(SYS_futex, &word_, FUTEX_WAIT, seen, nullptr, nullptr, 0);
 }
 
 void FutexEvent::Sleep(uint32_t seen, std::chrono::nanoseconds limit) {
   if (limit.count() <= 0) return;
   constexpr int64_t kSecond = 1'000'000'000;
   const timespec time{limit.count() / kSecond, limit.count() % kSecond};
-  syscall(SYS_futex, &word(), FUTEX_WAIT, seen, &time, nullptr, 0);
+  syscall(SYS_futex, &word_, FUTEX_WAIT, seen, &time, nullptr, 0);
 }
 
 void FutexEvent::WakeAll() {
-  word().fetch_add(2);
-  FutexWake(word(), INT_MAX);
+  word_.fetch_add(2);
+  FutexWake(word_, INT_MAX);
 }
 
 }  // namespace baton::rpc

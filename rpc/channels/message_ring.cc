@@ -32,16 +32,9 @@ RingPositions& PositionsIn(const Segment& memory) {
   return *std::launder(reinterpret_cast<RingPositions*>(memory.data()));
 }
 
-// The part of the ring from a position to the end of the bytes or of the
-// memory.
-struct Part {
-  std::byte* data;
-  size_t bytes;
-};
-Part PartAt(const Segment& memory, uint64_t position, size_t bytes) {
-  const size_t offset = position % kRingBytes;
-  return {memory.data() + kHeadBytes + offset,
-          std::min(bytes, kRingBytes - offset)};
+// How many of the bytes from an offset lie before the end of the ring.
+size_t BeforeEnd(size_t offset, size_t bytes) {
+  return std::min(bytes, kRingBytes - offset);
 }
 
 absl::Status Impossible() {
@@ -57,7 +50,9 @@ absl::StatusOr<std::unique_ptr<RingWriter>> RingWriter::Make() {
 }
 
 RingWriter::RingWriter(Segment memory)
-    : memory_(std::move(memory)), positions_(PositionsIn(memory_)) {}
+    : memory_(std::move(memory)),
+      positions_(PositionsIn(memory_)),
+      ring_(memory_.data() + kHeadBytes) {}
 
 absl::StatusOr<size_t> RingWriter::Room() const {
   const uint64_t used = written_.load(std::memory_order_relaxed) -
@@ -71,9 +66,10 @@ absl::StatusOr<size_t> RingWriter::Write(std::string_view bytes) {
   const size_t count = std::min(room, bytes.size());
   const uint64_t written = written_.load(std::memory_order_relaxed);
   for (size_t done = 0; done < count;) {
-    const Part part = PartAt(memory_, written + done, count - done);
-    std::memcpy(part.data, bytes.data() + done, part.bytes);
-    done += part.bytes;
+    const size_t at = (written + done) % kRingBytes;
+    const size_t part = BeforeEnd(at, count - done);
+    std::memcpy(ring_ + at, bytes.data() + done, part);
+    done += part;
   }
   written_.store(written + count, std::memory_order_relaxed);
   return count;
@@ -94,7 +90,9 @@ absl::StatusOr<std::unique_ptr<RingReader>> RingReader::Open(Fd fd) {
 }
 
 RingReader::RingReader(Segment memory)
-    : memory_(std::move(memory)), positions_(PositionsIn(memory_)) {}
+    : memory_(std::move(memory)),
+      positions_(PositionsIn(memory_)),
+      ring_(memory_.data() + kHeadBytes) {}
 
 bool RingReader::HasBytes() const {
   return positions_.written.load(std::memory_order_seq_cst) !=
@@ -107,10 +105,11 @@ absl::Status RingReader::Read(std::string& out) {
       positions_.written.load(std::memory_order_acquire) - read;
   if (there > kRingBytes) return Impossible();
   for (auto left = static_cast<size_t>(there); left > 0;) {
-    const Part part = PartAt(memory_, read, left);
-    out.append(reinterpret_cast<const char*>(part.data), part.bytes);
-    read += part.bytes;
-    left -= part.bytes;
+    const size_t at = read % kRingBytes;
+    const size_t part = BeforeEnd(at, left);
+    out.append(reinterpret_cast<const char*>(ring_ + at), part);
+    read += part;
+    left -= part;
   }
   read_.store(read, std::memory_order_relaxed);
   positions_.read.store(read, std::memory_order_seq_cst);

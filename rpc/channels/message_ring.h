@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -47,6 +48,7 @@ class RingWriter {
 
   Segment memory_;
   RingPositions& positions_;
+  std::byte* const ring_;  // its bytes
   // The bytes written in all, some of which may not be published yet.
   std::atomic<uint64_t> written_{0};
 };
@@ -68,6 +70,7 @@ class RingReader {
 
   const Segment memory_;
   RingPositions& positions_;
+  const std::byte* const ring_;    // its bytes
   std::atomic<uint64_t> read_{0};  // in all
 };
 
@@ -75,11 +78,11 @@ class RingReader {
 // peer, to be called when there are bytes to read or room to write.
 struct RingEndIn {
   std::unique_ptr<RingReader> ring;
-  std::shared_ptr<FutexWaker> wakeup;
+  std::shared_ptr<FutexEvent> wakeup;
 };
 struct RingEndOut {
   std::unique_ptr<RingWriter> ring;
-  std::shared_ptr<FutexWaker> wakeup;
+  std::shared_ptr<FutexEvent> wakeup;
 };
 
 }  // namespace baton::rpc

@@ -154,7 +154,7 @@ class SharedMemoryEnd final
   bool ring_passed_ = false;
   bool ring_mapped_ = false;  // by the peer
   std::unique_ptr<RingWriter> ring_;
-  std::shared_ptr<FutexWaker> peer_wakeup_;  // of the other process
+  std::shared_ptr<FutexEvent> peer_wakeup_;  // of the other process
   bool mapped_one_ = false;
   ExportedBlocks::Segments returning_;  // which the peer must unmap
 

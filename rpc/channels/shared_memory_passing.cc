@@ -205,7 +205,7 @@ absl::Status SharedMemoryEnd::MapRing() {
     return absl::FailedPreconditionError("no ring is wanted");
   }
   ASSIGN_OR_RETURN(auto reader, RingReader::Open(std::move(ring)));
-  ASSIGN_OR_RETURN(peer_wakeup_, FutexWaker::Open(std::move(peer_wakeup)));
+  ASSIGN_OR_RETURN(peer_wakeup_, FutexEvent::Open(std::move(peer_wakeup)));
   port_->RingFrom({std::move(reader), peer_wakeup_});
   return absl::OkStatus();
 }

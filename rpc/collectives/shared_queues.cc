@@ -69,7 +69,7 @@ class SharedQueues::SlotQueue {
 class SharedQueues::SharedReceiver final : public SlotReceiver {
  public:
   SharedReceiver(std::shared_ptr<SharedQueues> queues, int seat,
-                 std::shared_ptr<FutexWaker> wakeup)
+                 std::shared_ptr<FutexEvent> wakeup)
       : queues_(std::move(queues)),
         queue_(*queues_, seat),
         wakeup_(std::move(wakeup)) {}
@@ -91,14 +91,14 @@ class SharedQueues::SharedReceiver final : public SlotReceiver {
  private:
   const std::shared_ptr<SharedQueues> queues_;
   const SlotQueue queue_;
-  const std::shared_ptr<FutexWaker> wakeup_;
+  const std::shared_ptr<FutexEvent> wakeup_;
   uint64_t popped_ = 0;
 };
 
 class SharedQueues::SharedSender final : public SlotSender {
  public:
   SharedSender(std::shared_ptr<SharedQueues> queues, int seat,
-               std::shared_ptr<FutexWaker> wakeup)
+               std::shared_ptr<FutexEvent> wakeup)
       : queues_(std::move(queues)),
         queue_(*queues_, seat),
         wakeup_(std::move(wakeup)) {}
@@ -118,7 +118,7 @@ class SharedQueues::SharedSender final : public SlotSender {
  private:
   const std::shared_ptr<SharedQueues> queues_;
   const SlotQueue queue_;
-  const std::shared_ptr<FutexWaker> wakeup_;
+  const std::shared_ptr<FutexEvent> wakeup_;
   uint64_t pushed_ = 0;
 };
 
@@ -147,11 +147,11 @@ absl::StatusOr<std::shared_ptr<SharedQueues>> SharedQueues::Open(
       new SharedQueues(std::move(memory), size));
 }
 
-absl::StatusOr<std::shared_ptr<FutexWaker>> SharedQueues::OpenWaker(
+absl::StatusOr<std::shared_ptr<FutexEvent>> SharedQueues::OpenWaker(
     const SharedQueuesHandle& handle) {
   ASSIGN_OR_RETURN(Fd fd,
                    OpenFdOf(handle.process, handle.wakeup, handle.wakeup_file));
-  return FutexWaker::Open(std::move(fd));
+  return FutexEvent::Open(std::move(fd));
 }
 
 absl::StatusOr<SharedQueuesHandle> SharedQueues::HandleFor(
@@ -167,13 +167,13 @@ absl::StatusOr<SharedQueuesHandle> SharedQueues::HandleFor(
 }
 
 std::unique_ptr<SlotReceiver> SharedQueues::In(
-    int seat, std::shared_ptr<FutexWaker> wakeup) {
+    int seat, std::shared_ptr<FutexEvent> wakeup) {
   return std::make_unique<SharedReceiver>(shared_from_this(), seat,
                                           std::move(wakeup));
 }
 
 std::unique_ptr<SlotSender> SharedQueues::Out(
-    int seat, std::shared_ptr<FutexWaker> wakeup) {
+    int seat, std::shared_ptr<FutexEvent> wakeup) {
   return std::make_unique<SharedSender>(shared_from_this(), seat,
                                         std::move(wakeup));
 }

@@ -44,7 +44,7 @@ class SharedQueues : public std::enable_shared_from_this<SharedQueues> {
   // reached.
   static absl::StatusOr<std::shared_ptr<SharedQueues>> Open(
       const SharedQueuesHandle& handle, int seats, SlotQueueSize size);
-  static absl::StatusOr<std::shared_ptr<FutexWaker>> OpenWaker(
+  static absl::StatusOr<std::shared_ptr<FutexEvent>> OpenWaker(
       const SharedQueuesHandle& handle);
 
   // Returns the receiver's handle for its senders, which wake it by `wakeup`.
@@ -53,8 +53,8 @@ class SharedQueues : public std::enable_shared_from_this<SharedQueues> {
   // Return the ends of one seat's queue. Call each once for each seat. `wakeup`
   // wakes the other side.
   std::unique_ptr<SlotReceiver> In(int seat,
-                                   std::shared_ptr<FutexWaker> wakeup);
-  std::unique_ptr<SlotSender> Out(int seat, std::shared_ptr<FutexWaker> wakeup);
+                                   std::shared_ptr<FutexEvent> wakeup);
+  std::unique_ptr<SlotSender> Out(int seat, std::shared_ptr<FutexEvent> wakeup);
 
  private:
   class SlotQueue;

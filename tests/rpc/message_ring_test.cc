@@ -120,7 +120,7 @@ TEST(MessageRing, IsMadeOfNothingElse) {
   const auto segment = Segment::Create(kRingBytes);
   ASSERT_THAT(segment, IsOk());
   EXPECT_FALSE(RingReader::Open(Fd(dup(segment->fd().get()))).ok());
-  EXPECT_FALSE(FutexWaker::Open(Fd(dup(segment->fd().get()))).ok());
+  EXPECT_FALSE(FutexEvent::Open(Fd(dup(segment->fd().get()))).ok());
   Fd loose(memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(loose.get(), 4096 + kRingBytes), 0);
   EXPECT_FALSE(RingReader::Open(std::move(loose)).ok());
@@ -169,7 +169,7 @@ TEST(MessageRing, TwoThreadsMoveManyTimesWhatItHolds) {
 
 TEST(FutexEvent, IsHeardByWhoSleepsAndCostsWhoIsAwakeNothing) {
   const auto own = *FutexEvent::Make();
-  const auto theirs = *FutexWaker::Open(Fd(dup(own->fd().get())));
+  const auto theirs = *FutexEvent::Open(Fd(dup(own->fd().get())));
   const uint32_t awake = own->value();
   theirs->Wake();
   EXPECT_EQ(own->value(), awake);

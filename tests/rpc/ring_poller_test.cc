@@ -39,7 +39,7 @@ class CountingSource final : public RingSource {
     ++served_;
     changed_.NotifyAll();
   }
-  void Give(FutexWaker& waker) {
+  void Give(FutexEvent& waker) {
     ++given_;
     waker.Wake();
   }
@@ -61,8 +61,8 @@ class CountingSource final : public RingSource {
 
 struct Process {
   std::shared_ptr<FutexEvent> event = *FutexEvent::Make();
-  std::shared_ptr<FutexWaker> waker =
-      *FutexWaker::Open(Fd(dup(event->fd().get())));
+  std::shared_ptr<FutexEvent> waker =
+      *FutexEvent::Open(Fd(dup(event->fd().get())));
   std::shared_ptr<RingPoller> poller = std::make_shared<RingPoller>(event);
 };
 
