@@ -53,9 +53,9 @@ TrainerId ServerDirectory::NewTrainer() {
 Future<ShardPlace> ServerDirectory::Locate(rpc::CallContext& call,
                                            int32_t shard, int64_t after) {
   const MutexLock lock(mutex_);
-  if (shard < 0 || static_cast<size_t>(shard) >= shards_.size())
-    return ReadyFuture<ShardPlace>(Closed());
-  Entry& entry = shards_[static_cast<size_t>(shard)];
+  const absl::StatusOr<Entry*> found = FindLocked(shard);
+  if (!found.ok()) return ReadyFuture<ShardPlace>(found.status());
+  Entry& entry = **found;
   if (entry.decided.epoch > after)
     return ReadyFuture<ShardPlace>(entry.place());
   const uint64_t who = ++waited_;
@@ -87,18 +87,27 @@ void ServerDirectory::StopWaiting(int32_t shard, uint64_t who) {
   waiting->Set(place);
 }
 
-absl::StatusOr<ServerDirectory::Entry*> ServerDirectory::EntryLocked(
-    int32_t shard, int64_t epoch) {
+absl::StatusOr<ServerDirectory::Entry*> ServerDirectory::FindLocked(
+    int32_t shard) {
   if (shard < 0 || static_cast<size_t>(shard) >= shards_.size())
     return Closed();
-  RETURN_IF_ERROR(InChargeLocked());
   Entry& entry = shards_[static_cast<size_t>(shard)];
-  if (entry.decided.epoch != epoch) {
+  if (entry.decided.replicas.primary.valid()) return &entry;
+  return absl::UnavailableError(
+      absl::StrCat("the directory of worker ", agent_.self().name,
+                   " has not heard of shard ", shard));
+}
+
+absl::StatusOr<ServerDirectory::Entry*> ServerDirectory::EntryLocked(
+    int32_t shard, int64_t epoch) {
+  ASSIGN_OR_RETURN(Entry * entry, FindLocked(shard));
+  RETURN_IF_ERROR(InChargeLocked());
+  if (entry->decided.epoch != epoch) {
     return absl::AbortedError(absl::StrCat("shard ", shard, " is in epoch ",
-                                           entry.decided.epoch,
+                                           entry->decided.epoch,
                                            ", in which another server has it"));
   }
-  return &entry;
+  return entry;
 }
 
 Future<int64_t> ServerDirectory::Decide(int32_t shard, int64_t epoch, Next next,

@@ -114,7 +114,9 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // Called by the directory at `candidate` in line `number`, which knows these
   // numbers of decisions: OK is the vote for the directories at the places
   // `left` to be the next line. Both must know the same decisions: the
-  // candidate is told those that it lacks, and asks again.
+  // candidate is told those that it lacks, and asks again. Where this one has
+  // not heard of a shard at all, it votes, and learns no earlier decision on
+  // it than the candidate's: that may not be told, if it names a lost worker.
   absl::Status Vote(int64_t number, int32_t candidate,
                     const std::vector<int32_t>& left,
                     const std::vector<int64_t>& known);
@@ -163,6 +165,8 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
 
  private:
   struct Entry {
+    // Without a primary: this directory has heard of no decision, and learns
+    // none before that number.
     Decided decided{};
     std::map<uint64_t, Promise<ShardPlace>> waiting{};  // for the next epoch
     ShardPlace place() const {
@@ -171,8 +175,10 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
               primary.valid() ? std::optional(primary) : std::nullopt};
     }
   };
-  // Returns the entry of a shard if this directory is in charge and the epoch
-  // is the present one.
+  // Returns the entry of a shard if this directory has heard of it.
+  absl::StatusOr<Entry*> FindLocked(int32_t shard)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // And if it is in charge and the epoch is the present one.
   absl::StatusOr<Entry*> EntryLocked(int32_t shard, int64_t epoch)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status InChargeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -200,6 +206,14 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // not needed any more.
   void StrikeOffTheLost();
   bool MayProposeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a candidate that knows these decisions knows the same as this
+  // directory; `lacking` are those that it has to be told.
+  bool AgreesLocked(const std::vector<int64_t>& known,
+                    std::map<int32_t, Decided>& lacking) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status VoteLocked(const std::vector<int32_t>& left,
+                          const std::vector<int64_t>& known)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the directory at that place of the line is gone, and decided
   // nothing that this one does not know.
   bool IsGoneLocked(size_t place) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -84,8 +84,10 @@ absl::Status ServerDirectory::Learn(int64_t number, int32_t shard,
     if (shards_.empty())
       shards_.resize(static_cast<size_t>(served_.layout.shards()));
     Decided& known = shards_[at].decided;
-    if (known.replicas.primary.valid() && decided.number <= known.number)
-      return status;
+    const bool is_new = known.replicas.primary.valid()
+                            ? decided.number > known.number
+                            : decided.number >= known.number;
+    if (!is_new) return status;
     before = std::exchange(known, decided).replicas;
   }
   Answer(shard);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // How a line of directories is followed by one without the lost.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <map>
@@ -30,6 +31,34 @@ std::vector<int64_t> ServerDirectory::KnownLocked() const {
   return known;
 }
 
+bool ServerDirectory::AgreesLocked(const std::vector<int64_t>& known,
+                                   std::map<int32_t, Decided>& lacking) const {
+  bool agrees = true;
+  for (size_t i = 0; i < known.size(); ++i) {
+    const Decided& here = shards_[i].decided;
+    if (!here.replicas.primary.valid()) {
+      agrees &= here.number <= std::max<int64_t>(known[i], 0);
+    } else if (here.number != known[i]) {
+      agrees = false;
+      if (here.number > known[i]) lacking[static_cast<int32_t>(i)] = here;
+    }
+  }
+  return agrees;
+}
+
+absl::Status ServerDirectory::VoteLocked(const std::vector<int32_t>& left,
+                                         const std::vector<int64_t>& known) {
+  if (voted_.empty()) voted_ = left;
+  if (voted_ != left)
+    return absl::UnavailableError("the directory voted for another line");
+  for (size_t i = 0; i < known.size(); ++i) {
+    Decided& here = shards_[i].decided;
+    if (!here.replicas.primary.valid())
+      here.number = std::max(here.number, known[i]);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ServerDirectory::Vote(int64_t number, int32_t candidate,
                                    const std::vector<int32_t>& left,
                                    const std::vector<int64_t>& known) {
@@ -44,15 +73,8 @@ absl::Status ServerDirectory::Vote(int64_t number, int32_t candidate,
     if (voted_.empty() && left.front() > 0 &&
         IsThereLocked(line_.front().owner()))
       return absl::UnavailableError("the first directory of the line is there");
-    const std::vector<int64_t> here = KnownLocked();
-    for (size_t i = 0; i < here.size(); ++i)
-      if (here[i] > known[i])
-        lacking[static_cast<int32_t>(i)] = shards_[i].decided;
-    if (here == known) {
-      if (voted_.empty()) voted_ = left;
-      if (voted_ == left) return absl::OkStatus();
-      return absl::UnavailableError("the directory voted for another line");
-    }
+    shards_.resize(known.size());
+    if (AgreesLocked(known, lacking)) return VoteLocked(left, known);
     asks = line_[at];
   }
   for (const auto& [shard, decided] : lacking) {
@@ -163,6 +185,7 @@ void ServerDirectory::OnVotes(int64_t number, const std::vector<int32_t>& left,
         .OnReady([](const absl::Status&) {});
   }
   Succeed(number, left);
+  TellAll();  // those that voted without having heard of a shard
   if (here == 0 || left.front() != static_cast<int32_t>(here)) return;
   LogWarning("worker ", agent_.self().name,
              " has the directory of parameter servers from now on");

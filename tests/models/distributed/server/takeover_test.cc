@@ -301,6 +301,48 @@ TEST_F(ServerTest, AServerThatIsCutOffFromAllOthersDecidesNothing) {
   cluster_.Kill("bob");
 }
 
+// What the first directory knows cannot be told if it names a lost worker.
+TEST_F(ServerTest, ADirectoryThatHasNotHeardOfAShardVotesAndDecidesNothing) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const RRef<ServerDirectory>& first = servers_->directory();
+  const auto served = first.Async<&ServerDirectory::Served>().Await();
+  ASSERT_THAT(served, IsOk());
+  const auto made =
+      rpc::Create<ServerDirectory>(cluster_.alice(), "dave", *served).Await();
+  ASSERT_THAT(made, IsOk());
+  const RRef<ServerDirectory>& voter = *made;
+  const auto stand = [&](const DirectoryLine& line, int32_t place) {
+    return voter.Async<&ServerDirectory::Stand>(line, place, int64_t{1});
+  };
+  const auto learn = [&](int32_t shard, int64_t decision) {
+    const ServerDirectory::Decided decided{
+        .number = decision, .replicas = {.primary = Primary(shard)}};
+    return voter.Async<&ServerDirectory::Learn>(int64_t{1}, shard, decided);
+  };
+  const auto vote = [&](const std::vector<int64_t>& known) {
+    return voter
+        .Async<&ServerDirectory::Vote>(int64_t{1}, int32_t{0},
+                                       std::vector<int32_t>{0, 1}, known)
+        .Await();
+  };
+  ASSERT_THAT(stand({first, voter}, 1).Await(), IsOk());
+  ASSERT_THAT(learn(0, 3).Await(), IsOk());
+  EXPECT_THAT(vote({2, 5}),
+              Fails(absl::StatusCode::kUnavailable, "lacks decisions"));
+  EXPECT_THAT(vote({3, 5}), IsOk());
+
+  ASSERT_THAT(stand({voter}, 0).Await(), IsOk());
+  (void)learn(1, 4).Await();  // from one that knows less than was voted for
+  EXPECT_THAT(voter.Async<&ServerDirectory::GoAlone>(1, 1).Await(),
+              Fails(absl::StatusCode::kUnavailable, "has not heard"));
+  EXPECT_THAT(voter.Async<&ServerDirectory::Locate>(1, 0).Await(),
+              Fails(absl::StatusCode::kUnavailable, "has not heard"));
+  ASSERT_THAT(learn(1, 5).Await(), IsOk());
+  EXPECT_EQ(*voter.Async<&ServerDirectory::GoAlone>(1, 1).Await(), 2);
+  // It holds itself.
+  ASSERT_THAT(voter.Async<&ServerDirectory::Clear>().Await(), IsOk());
+}
+
 // A trainer's number names it at shards, whichever directory has given it.
 TEST_F(ServerTest, DirectoriesGiveNoNumberTwice) {
   Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
