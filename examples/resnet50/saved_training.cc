@@ -62,14 +62,17 @@ absl::Status SavedTraining::Begin() {
     const auto resumed = checkpoints_->Resume(saving_.if_broken());
     if (resumed.ok()) {
       std::printf("resumed from step %d\n", static_cast<int>(resumed->step));
+      RETURN_IF_ERROR(model_.Keep());
       return GoOnFrom(resumed->trainer);
     }
     if (!absl::IsNotFound(resumed.status())) return resumed.status();
   }
   if (saving_.weights.empty()) return absl::OkStatus();
   const absl::Status loaded = checkpoints_->LoadWeights(saving_.weights);
-  if (loaded.ok()) std::printf("weights from %s\n", saving_.weights.c_str());
-  return absl::IsNotFound(loaded) ? absl::OkStatus() : loaded;
+  if (absl::IsNotFound(loaded)) return absl::OkStatus();
+  RETURN_IF_ERROR(loaded);
+  std::printf("weights from %s\n", saving_.weights.c_str());
+  return model_.Keep();
 }
 
 void SavedTraining::Count(double loss, int64_t images) {

@@ -107,6 +107,11 @@ class RemoteModel final : public Trainable {
     const auto& recovered = copies_[0].recovered;
     return recovered ? recovered->resumed() : std::nullopt;
   }
+  // After a checkpoint or weights were loaded.
+  absl::Status Keep() const {
+    const auto& recovered = copies_[0].recovered;
+    return recovered ? recovered->Keep() : absl::OkStatus();
+  }
   absl::Status Finish() const {
     const auto& recovered = copies_[0].recovered;
     return recovered ? recovered->Finish() : absl::OkStatus();

@@ -186,6 +186,13 @@ absl::StatusOr<Pipeline::EvalResult> RecoverablePipeline::Evaluate(
   return result;
 }
 
+absl::Status RecoverablePipeline::Keep() {
+  RETURN_IF_ERROR(status_);
+  RETURN_IF_ERROR(Load(next_ - 1, {}));
+  batches_.clear();
+  return absl::OkStatus();
+}
+
 absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
                                           const Rest& rest) {
   const Clock::time_point begin = Clock::now();
@@ -389,8 +396,7 @@ absl::Status RecoverablePipeline::GoBackToCheckpoint() {
     return status_;
   }
   RETURN_IF_ERROR(resumed.status());
-  RETURN_IF_ERROR(Load(next_ - 1, {}));
-  batches_.clear();
+  RETURN_IF_ERROR(Keep());
   resumed_ = *std::move(resumed);
   const absl::Status lost = absl::DataLossError(
       absl::StrCat("a worker was lost together with the one that kept its "

@@ -160,6 +160,11 @@ class RecoverablePipeline {
   // Sets what the journal notes with the next step for a restarted trainer,
   // beside the optimizer's rates.
   void Note(NamedTensors state) { noted_ = std::move(state); }
+  // Makes the workers keep the present state as that after the last step. Call
+  // it when something other than a step has changed the state, such as
+  // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
+  // After an error, change the state again and repeat the call.
+  absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;
 

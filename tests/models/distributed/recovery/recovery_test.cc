@@ -280,18 +280,50 @@ TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsAnErrorWithoutCheckpoints) {
   EXPECT_THAT(pipeline->Step(x, labels), Fails(StatusCode::kDataLoss, "one"));
 }
 
-TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsThatOfTheLastCheckpoint) {
-  const testing::TempFolder folder;
-  testing::LocalCluster cluster(OptionsOf(kStages));
-  rpc::Agent& trainer = cluster["trainer"];
-  RecoveredStages stages(trainer, kStages);
+absl::StatusOr<std::unique_ptr<Checkpointer>> CheckpointsOf(
+    RecoveredStages& stages, rpc::Agent& trainer, const std::string& folder) {
   std::vector<SavedModule> saved;
   for (size_t i = 0; i < stages.modules().size(); ++i) {
     saved.push_back(
         SavedModule(stages.modules()[i]).Named(absl::StrCat("stage", i)));
   }
-  auto checkpoints = Checkpointer::Make(trainer, {.folder = folder.path()},
-                                        saved, {stages.sgd()});
+  return Checkpointer::Make(trainer, {.folder = folder}, saved, {stages.sgd()});
+}
+
+TEST_F(RecoveryTest, ACheckpointThatIsResumedFromSurvivesALossInTheFirstStep) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  {
+    RecoveredStages stages(cluster["trainer"], kStages);
+    const auto checkpoints =
+        CheckpointsOf(stages, cluster["trainer"], folder.path());
+    ASSERT_THAT(checkpoints, IsOk());
+    const auto pipeline = stages.Pipeline();
+    for (int step = 0; step < 4; ++step)
+      RecoveredStages::LossOf(*pipeline, step);
+    ASSERT_THAT((*checkpoints)->Save(4), IsOk());
+    ASSERT_THAT((*checkpoints)->Wait(), IsOk());
+  }
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto checkpoints =
+      CheckpointsOf(stages, cluster["trainer"], folder.path());
+  ASSERT_THAT(checkpoints, IsOk());
+  const auto pipeline = stages.Pipeline();
+  ASSERT_THAT((*checkpoints)->Resume(IfBroken::kFail), IsOk());
+  ASSERT_THAT(pipeline->Keep(), IsOk());
+  cluster.Restart("two");
+  for (int step = 4; step < kSteps; ++step) {
+    EXPECT_EQ(RecoveredStages::LossOf(*pipeline, step),
+              wanted_[static_cast<size_t>(step)]);
+  }
+}
+
+TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsThatOfTheLastCheckpoint) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  rpc::Agent& trainer = cluster["trainer"];
+  RecoveredStages stages(trainer, kStages);
+  const auto checkpoints = CheckpointsOf(stages, trainer, folder.path());
   ASSERT_THAT(checkpoints, IsOk());
   const auto pipeline = stages.Pipeline();
   pipeline->set_checkpoints(checkpoints->get());
