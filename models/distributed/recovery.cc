@@ -190,7 +190,11 @@ absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(status_);
   RETURN_IF_ERROR(Load(next_ - 1, {}));
   batches_.clear();
-  return absl::OkStatus();
+  const rpc::CallOptions options{.timeout = recovery_.timeout};
+  std::vector<Future<void>> safe;
+  for (const RRef<StateKeeper>& keeper : keepers_)
+    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, next_ - 1));
+  return WaitAll(safe).Await(kNoLimit);
 }
 
 absl::Status RecoverablePipeline::Recover(const absl::Status& cause,

@@ -63,7 +63,8 @@ class StateKeeper {
   // two.
   Future<void> Safe(int64_t step);
 
-  using Exports = rpc::Methods<&StateKeeper::Make, &StateKeeper::Begin>;
+  using Exports =
+      rpc::Methods<&StateKeeper::Make, &StateKeeper::Begin, &StateKeeper::Safe>;
 
  private:
   // Shared, because waiting calls may outlive the StateKeeper.
