@@ -28,7 +28,7 @@ namespace {
 
 using testing::IsOk;
 
-constexpr int64_t kWidth = 32;
+constexpr int64_t kMaskedWidth = 32;
 constexpr int64_t kRows = 64;
 constexpr size_t kStages = 3;
 
@@ -42,7 +42,8 @@ class MaskedStage final : public nn::Module {
   explicit MaskedStage(int32_t stage)
       : stage_(static_cast<size_t>(stage)),
         generator_(static_cast<uint64_t>(stage)),
-        linear_(MakeModule<nn::Linear>("linear", kWidth, kWidth, generator_)) {}
+        linear_(MakeModule<nn::Linear>("linear", kMaskedWidth, kMaskedWidth,
+                                       generator_)) {}
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override {
     if (values.at(0).requires_grad()) ++Wanted()[stage_].of_x;
@@ -79,8 +80,8 @@ void ExpectNoneOfMasks() {
 
 Values MakeBatch() {
   Generator generator(5);
-  return {test::Put(RandNormal({kRows, kWidth}, generator)),
-          test::Put(Tensor::Ones({kRows, kWidth}))};
+  return {test::Put(RandNormal({kRows, kMaskedWidth}, generator)),
+          test::Put(Tensor::Ones({kRows, kMaskedWidth}))};
 }
 Tensor Labels() {
   return test::Put(Tensor::Full({kRows}, 1, {.dtype = DType::kI64}));
@@ -121,7 +122,7 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
     ASSERT_THAT((*pipeline)->Step(ctx, MakeBatch(), Labels()), IsOk());
     ExpectNoneOfMasks();
     // One value's gradients, of two.
-    const uint64_t of_x = kRows * kWidth * sizeof(float);
+    const uint64_t of_x = kRows * kMaskedWidth * sizeof(float);
     const uint64_t bytes = BytesOfGradients(cluster.at("bob")) - before;
     EXPECT_GE(bytes, of_x);
     EXPECT_LT(bytes, of_x + of_x / 2);

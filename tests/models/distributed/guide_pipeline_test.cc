@@ -38,7 +38,7 @@ using testing::DenseStage;
 using testing::IsOk;
 using testing::MixStage;
 
-constexpr int64_t kMixWidth = MixStage::kWidth;
+constexpr int64_t kWidth = MixStage::kWidth;
 
 // [decoder]
 class Decoder final : public baton::nn::Module {
@@ -54,7 +54,7 @@ class Decoder final : public baton::nn::Module {
  private:
   baton::Generator generator_{5};
   baton::nn::Linear& head_ =
-      MakeModule<baton::nn::Linear>("head", kMixWidth, 4, generator_);
+      MakeModule<baton::nn::Linear>("head", kWidth, 4, generator_);
 };
 // [end]
 
@@ -70,7 +70,7 @@ class Head final : public nn::Module {
 
  private:
   Generator generator_;
-  nn::Linear& head_ = MakeModule<nn::Linear>("head", kMixWidth, 4, generator_);
+  nn::Linear& head_ = MakeModule<nn::Linear>("head", kWidth, 4, generator_);
 };
 
 void AddGuidePipelineTypes(rpc::Registry& registry) {
@@ -125,9 +125,9 @@ absl::StatusOr<double> StepWithASkip(rpc::Agent& agent, const UNet& net,
 
 TEST_F(GuidePipelineTest, AnActivationAndAMaskSkipStages) {
   Generator generator(1);
-  const Tensor images = test::Put(RandNormal({40, kMixWidth}, generator));
+  const Tensor images = test::Put(RandNormal({40, kWidth}, generator));
   const Tensor masks =
-      test::Put(RandInt(0, 2, {40, kMixWidth}, generator)).To(DType::kF32);
+      test::Put(RandInt(0, 2, {40, kWidth}, generator)).To(DType::kF32);
   const Tensor labels = test::Put(RandInt(0, 4, {40}, generator));
   const MixStage::Options first{.seed = 1}, second{.inputs = 2, .seed = 2};
   const auto loss =
@@ -155,7 +155,7 @@ std::unique_ptr<data::BatchLoader> MakeLoader() {
           std::make_shared<data::SequentialSampler>(8), 2),
       data::FromSamples([](int64_t sample) -> absl::StatusOr<data::Tensors> {
         return data::Tensors{
-            Tensor::Full({kMixWidth}, static_cast<double>(sample))};
+            Tensor::Full({kWidth}, static_cast<double>(sample))};
       }),
       {.workers = 0});
   EXPECT_THAT(made, IsOk());
@@ -207,9 +207,8 @@ absl::Status Train(rpc::Agent& agent, const Saved& training, int64_t last,
 TEST_F(GuidePipelineTest, ATrainingGoesOnFromACheckpoint) {
   const testing::TempFolder folder;
   const auto make = [&](uint64_t seed) {
-    return Saved{
-        .front = Make<DenseStage>("bob", kMixWidth, kMixWidth, true, seed),
-        .back = Make<Head>("carol", seed + 1)};
+    return Saved{.front = Make<DenseStage>("bob", kWidth, kWidth, true, seed),
+                 .back = Make<Head>("carol", seed + 1)};
   };
   const Saved undisturbed = make(1), begun = make(1), resumed = make(7);
   EXPECT_THAT(Train(agent(), undisturbed, 3, folder / "whole", false), IsOk());

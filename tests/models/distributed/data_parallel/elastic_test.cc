@@ -33,7 +33,7 @@ using testing::OnEach;
 using Share = ElasticTraining::Share;
 using Done = ElasticTraining::Done;
 
-constexpr int64_t kSamples = 20;
+constexpr int64_t kElasticSamples = 20;
 
 class Layers final : public nn::Module {
  public:
@@ -53,8 +53,8 @@ class Layers final : public nn::Module {
 
 Variable LossOf(nn::Module& model, const std::vector<int64_t>& samples) {
   Generator generator(3);
-  const Tensor all = RandNormal({kSamples, 8}, generator);
-  const Tensor labels = RandInt(0, 4, {kSamples}, generator);
+  const Tensor all = RandNormal({kElasticSamples, 8}, generator);
+  const Tensor labels = RandInt(0, 4, {kElasticSamples}, generator);
   const auto count = static_cast<int64_t>(samples.size());
   Tensor x = Tensor::Empty({count, 8});
   Tensor y = Tensor::Empty({count}, {.dtype = DType::kI64});
@@ -69,7 +69,7 @@ Variable LossOf(nn::Module& model, const std::vector<int64_t>& samples) {
 ElasticOptions OptionsFor(int64_t batch) {
   ElasticOptions options;
   options.samples = std::make_shared<data::RandomSampler>(
-      kSamples, data::RandomSamplerOptions{.seed = 2});
+      kElasticSamples, data::RandomSamplerOptions{.seed = 2});
   options.batch = batch;
   options.timeout = std::chrono::seconds(30);
   return options;
@@ -147,8 +147,9 @@ TEST_F(Elastic, GivesWhatOneProcessGivesWhoeverComesMeanwhile) {
     std::vector<double> losses;
     for (int64_t epoch = 0, step = 0; step < steps; ++epoch) {
       const std::vector<int64_t> order = sampler->Order(epoch);
-      for (int64_t at = 0; at < kSamples && step < steps; at += batch, ++step) {
-        const int64_t end = std::min(at + batch, kSamples);
+      for (int64_t at = 0; at < kElasticSamples && step < steps;
+           at += batch, ++step) {
+        const int64_t end = std::min(at + batch, kElasticSamples);
         adam.ZeroGrad();
         const Variable loss =
             LossOf(whole, {order.begin() + at, order.begin() + end});

@@ -41,24 +41,24 @@ using testing::IsOk;
 using testing::NoisyStage;
 using testing::OnEach;
 
-constexpr int64_t kGuideSamples = 128, kGuideWidth = 8;
+constexpr int64_t kSamples = 128, kGuideWidth = 8;
 
 Tensor AllImages() {
   Generator generator(1);
-  return RandNormal({kGuideSamples, kGuideWidth}, generator);
+  return RandNormal({kSamples, kGuideWidth}, generator);
 }
 Tensor AllLabels() {
   Generator generator(2);
-  return RandInt(0, kGuideWidth, {kGuideSamples}, generator);
+  return RandInt(0, kGuideWidth, {kSamples}, generator);
 }
 Tensor Half(const Tensor& all, size_t which) {
-  const auto begin = static_cast<int64_t>(which) * kGuideSamples / 2;
-  return all.Slice(0, begin, begin + kGuideSamples / 2).Contiguous();
+  const auto begin = static_cast<int64_t>(which) * kSamples / 2;
+  return all.Slice(0, begin, begin + kSamples / 2).Contiguous();
 }
-Tensor GuideImages(const std::vector<int64_t>& samples) {
+Tensor Images(const std::vector<int64_t>& samples) {
   return ops::Embedding(AllImages(), Tensor::From(samples));
 }
-Tensor GuideLabels(const std::vector<int64_t>& samples) {
+Tensor Labels(const std::vector<int64_t>& samples) {
   return ops::Gather(AllLabels(), 0, Tensor::From(samples));
 }
 
@@ -164,7 +164,7 @@ TEST(DataParallelGuide, BatchNormsOfAllAndThinMatrices) {
 
 absl::Status TrainElastically(rpc::Agent& agent, nn::Module& model,
                               std::vector<double>& losses) {
-  const auto sampler = std::make_shared<data::RandomSampler>(kGuideSamples);
+  const auto sampler = std::make_shared<data::RandomSampler>(kSamples);
   optim::Sgd sgd(model.Parameters(), {.lr = 0.1});
   // [elastic]
   ASSIGN_OR_RETURN(auto training,
@@ -173,8 +173,8 @@ absl::Status TrainElastically(rpc::Agent& agent, nn::Module& model,
                        {.samples = sampler, .batch = 64, .min_members = 2}));
   while (training->epoch() < 10) {
     ASSIGN_OR_RETURN(const auto step, training->Step([&](const auto& share) {
-      return nn::CrossEntropy(model(GuideImages(share.samples)),
-                              GuideLabels(share.samples));
+      return nn::CrossEntropy(model(Images(share.samples)),
+                              Labels(share.samples));
     }));
     losses.push_back(step.loss);  // over the whole batch
   }
@@ -193,7 +193,7 @@ TEST(DataParallelGuide, ElasticMembersHaveTheSameModel) {
   });
   ExpectEqual(states[0], states[1]);
   EXPECT_EQ(losses[0], losses[1]);
-  EXPECT_EQ(losses[0].size(), 10 * kGuideSamples / 64);
+  EXPECT_EQ(losses[0].size(), 10 * kSamples / 64);
   EXPECT_LT(losses[0].back(), losses[0].front());
 }
 

@@ -60,7 +60,7 @@ Tensor Numbers(const Shape& shape, uint64_t seed) {
   Generator generator(seed);
   return RandNormal(shape, generator);
 }
-Tensor Images() { return Numbers({kSyncRows, 4, 5, 5}, 1); }
+Tensor SyncImages() { return Numbers({kSyncRows, 4, 5, 5}, 1); }
 // What the loss weights the outputs by.
 Tensor Weights() { return Numbers({kSyncRows, 3}, 2); }
 
@@ -81,7 +81,7 @@ class SyncBatchNormOf : public ::testing::TestWithParam<size_t> {
 
 TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {
   Block whole(1);
-  const Variable all(Images(), true);
+  const Variable all(SyncImages(), true);
   const Variable expected = whole(all);
   Sum(Mul(expected, Weights())).Backward();
   OnEach(ranks(), [&](size_t rank) {
@@ -89,7 +89,7 @@ TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {
     SynchroniseBatchNorms(model, groups_[rank]);
     auto parallel = DataParallel::Make(model, groups_[rank]);
     ASSERT_THAT(parallel, IsOk());
-    const Variable x(ShareOfMember(Images(), rank, ranks()), true);
+    const Variable x(ShareOfMember(SyncImages(), rank, ranks()), true);
     const Variable y = model(x);
     EXPECT_TRUE(ops::AllClose(y.tensor(),
                               ShareOfMember(expected.tensor(), rank, ranks()),
@@ -113,22 +113,22 @@ TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {
 TEST_P(SyncBatchNormOf, UsesItsRunningStatisticsInEval) {
   nn::BatchNorm2d norm(4);
   norm.Eval();
-  const Tensor alone = norm(Images()).tensor();
+  const Tensor alone = norm(SyncImages()).tensor();
   SynchroniseBatchNorms(norm, groups_[0]);
   // Nobody else is waited for.
-  EXPECT_TRUE(ops::BitEqual(norm(Images()).tensor(), alone));
+  EXPECT_TRUE(ops::BitEqual(norm(SyncImages()).tensor(), alone));
 }
 
 TEST_P(SyncBatchNormOf, TakesAMemberWithoutRows) {
   nn::BatchNorm2d whole(4);
-  const Variable all(Images(), true);
+  const Variable all(SyncImages(), true);
   const Tensor dy = Numbers({kSyncRows, 4, 5, 5}, 4);
   whole.ForwardRelu(all).Backward(dy);
   OnEach(ranks(), [&](size_t rank) {
     nn::BatchNorm2d norm(4);
     SynchroniseBatchNorms(norm, groups_[rank]);
     const int64_t rows = rank == 0 ? kSyncRows : 0;
-    const Variable x(Images().Slice(0, 0, rows), true);
+    const Variable x(SyncImages().Slice(0, 0, rows), true);
     norm.ForwardRelu(x).Backward(dy.Slice(0, 0, rows));
     EXPECT_EQ(x.grad().shape(), x.shape());
     if (rows > 0) {
@@ -168,7 +168,7 @@ TEST_P(SyncBatchNormOf, SaysWhatIsWrongWithTheGroup) {
     nn::BatchNorm2d norm(4);
     SynchroniseBatchNorms(norm, groups_[rank]);
     if (rank == 0) groups_[rank]->Abort(absl::AbortedError("enough"));
-    const absl::Status status = CatchErrors([&] { norm(Images()); });
+    const absl::Status status = CatchErrors([&] { norm(SyncImages()); });
     EXPECT_THAT(status, testing::Fails(absl::StatusCode::kAborted, "enough"));
   });
 }
