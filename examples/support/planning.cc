@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -69,17 +70,23 @@ absl::StatusOr<double> TryPlan(const PlannedModel& planned,
   return Summarize(measured).median_s;
 }
 
-// To be tried as well: what their links cost is told less well than what the
-// stages do.
+// To be tried as well, for each size of micro-batches among the plans: what
+// links cost is told less well than what stages do, and how much a size costs
+// less well than where to cut.
 void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
-                         dist::PlanRequest request, size_t count,
+                         dist::PlanRequest request,
                          std::vector<dist::Plan>& plans) {
-  if (count == 0 || request.schedule != "auto") return;
+  if (request.schedule != "auto") return;
   request.stages_a_worker = 2;
-  const auto more = dist::MakePlans(profile, request, count);
-  if (!more.ok()) return;  // they have not the memory
-  for (const dist::Plan& plan : *more) {
-    if (plan.workers.size() > 1) plans.push_back(plan);
+  std::set<int64_t> sizes;
+  for (const dist::Plan& plan : plans) {
+    if (plan.workers.size() > 1) sizes.insert(plan.split_size);
+  }
+  for (const int64_t size : sizes) {
+    request.split_sizes = {size};
+    const auto best = dist::MakePlan(profile, request);
+    // There may be too little memory.
+    if (best.ok() && best->workers.size() > 1) plans.push_back(*best);
   }
 }
 
@@ -137,8 +144,8 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
   ASSIGN_OR_RETURN(std::vector<dist::Plan> plans,
                    dist::MakePlans(profile, request, trials));
   dist::Plan plan = plans.front();
-  AddPlansOfTwoStages(profile, request, trials / 2, plans);
   if (trials > 0) {
+    AddPlansOfTwoStages(profile, request, plans);
     ASSIGN_OR_RETURN(plan, TryPlans(planned, sample, settings, workers, plans));
   }
   const std::chrono::duration<double> took =
