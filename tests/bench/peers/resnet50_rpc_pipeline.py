@@ -71,7 +71,8 @@ def measure(args, devices, split):
     def train():
         for x, y in data:
             with autograd.context() as context:
-                loss = torch.nn.functional.mse_loss(model(x), y)
+                output = model(x)
+                loss = torch.nn.functional.mse_loss(output, y.to(output.device))
                 autograd.backward(context, [loss])
                 optimizer.step(context)
 
