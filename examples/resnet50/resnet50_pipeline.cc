@@ -43,10 +43,10 @@ absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
                  Settings settings) {
   if (!settings.data.empty()) return TrainOnImages(agent, workers, settings);
   std::optional<dist::Plan> plan;
-  if (settings.choose_stages) {
-    ASSIGN_OR_RETURN(
-        plan, ChooseStages(PlannedResNet(agent, settings),
-                           SyntheticBatches(settings)[0], settings, workers));
+  const PlannedModel planned = PlannedResNet(agent, settings);
+  if (StagesAreOpen(planned, workers, settings)) {
+    ASSIGN_OR_RETURN(plan, ChooseStages(planned, SyntheticBatches(settings)[0],
+                                        settings, workers));
   }
   ASSIGN_OR_RETURN(
       std::vector<Measurement> measurements,

@@ -249,15 +249,16 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
               static_cast<int>(data.train->dataset().size()),
               static_cast<int>(settings.model.num_classes),
               settings.data.c_str());
-  if (settings.choose_stages) {
+  PlannedModel planned = PlannedResNet(agent, settings);
+  planned.ragged = true;  // the last batch of an epoch
+  if (StagesAreOpen(planned, workers, settings)) {
     data.train->StartEpoch(0);
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch,
                      data.train->Next());
     if (!batch.has_value())
       return absl::InvalidArgumentError("there is no image to measure with");
-    RETURN_IF_ERROR(ChooseStages(PlannedResNet(agent, settings),
-                                 ToTrainingBatch(settings, *batch), settings,
-                                 workers)
+    RETURN_IF_ERROR(ChooseStages(planned, ToTrainingBatch(settings, *batch),
+                                 settings, workers)
                         .status());
   }
   ASSIGN_OR_RETURN(

@@ -14,10 +14,13 @@
 #include "examples/support/link_paths.h"
 #include "tools/command_line.h"
 
-ABSL_FLAG(std::string, stages, "",
-          "parts to cut the model into; default 2, or as --cuts say; "
-          "auto: workers measure the model first, and stages and cuts, and of "
-          "--split_size and --schedule what is left out, are chosen by that");
+ABSL_FLAG(
+    std::string, stages, "",
+    "parts to cut the model into; default as --cuts say, without them 2, "
+    "or auto where several workers have GPUs and no flag says how to cut; "
+    "auto: workers measure the model first, and stages and cuts, and of "
+    "--split_size, --schedule, --micro_batches, --at_once and --overlap "
+    "what is left out, are chosen by that");
 ABSL_FLAG(int64_t, worker_mib, 0,
           "with --stages=auto, the most MiB of weights, gradients and "
           "activations that a worker may hold; 0: any number");
@@ -98,6 +101,18 @@ using tools::WrongFlag;
 
 bool StagesAreAuto() { return absl::GetFlag(FLAGS_stages) == "auto"; }
 
+template <typename... Flags>
+bool AllEmpty(const Flags&... flags) {
+  return (absl::GetFlag(flags).empty() && ...);
+}
+
+bool NamesNoStages() {
+  return AllEmpty(FLAGS_stages, FLAGS_cuts, FLAGS_split_size, FLAGS_split_sizes,
+                  FLAGS_micro_batches, FLAGS_schedule, FLAGS_schedule_file) &&
+         absl::GetFlag(FLAGS_at_once) == 1 && !absl::GetFlag(FLAGS_overlap) &&
+         absl::GetFlag(FLAGS_replicas) == 1 && !absl::GetFlag(FLAGS_recover);
+}
+
 // None where they are to be chosen.
 absl::StatusOr<std::vector<int64_t>> SplitSizes(
     const PipelineDefaults& defaults) {
@@ -120,6 +135,10 @@ absl::StatusOr<std::vector<int64_t>> SplitSizes(
 
 absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
   std::vector<std::vector<int64_t>> lists;
+  if (StagesAreAuto() && !absl::GetFlag(FLAGS_micro_batches).empty())
+    return WrongFlag("stages",
+                     "auto chooses micro-batches, but --micro_batches are "
+                     "given");
   for (const std::string& text : absl::GetFlag(FLAGS_micro_batches)) {
     lists.emplace_back();
     int64_t left = batch;
@@ -192,8 +211,7 @@ absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
   const std::string file = absl::GetFlag(FLAGS_schedule_file);
   if (!file.empty() && StagesAreAuto())
     return WrongFlag("stages",
-                     "auto makes an order, but --schedule_file is "
-                     "given");
+                     "auto makes an order, but --schedule_file is given");
   if (!file.empty()) {
     ASSIGN_OR_RETURN(choice.given, dist::LoadSchedule(file));
     choice.name = choice.given->name;
@@ -233,6 +251,7 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   if (settings.recover && settings.replicas > 1)
     return WrongFlag("recover", "goes not with --replicas");
   settings.choose_stages = StagesAreAuto();
+  settings.names_no_stages = NamesNoStages();
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_worker_mib, FLAGS_trials));
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
   settings.trials = absl::GetFlag(FLAGS_trials);

@@ -22,6 +22,8 @@ struct PipelineSettings {
   // Whether cuts, and split sizes where there are none, are to be chosen by
   // measurement (planning.h).
   bool choose_stages = false;
+  // No flag says anything of stages, micro-batches or their order.
+  bool names_no_stages = false;
   int64_t worker_mib = 0;  // that a worker may hold then; 0: any number
   int trials = 4;          // of plans, before one is taken
   std::vector<std::string> variants;  // of those PipelineDefaults names

@@ -6,7 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <optional>
 #include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -46,12 +51,10 @@ void Follow(const dist::Plan& plan, PipelineSettings& settings,
 }
 
 // The median time of a few steps, in seconds.
-absl::StatusOr<double> TryPlan(const PlannedModel& planned,
-                               const TrainingBatch& sample,
-                               const dist::Plan& plan,
-                               PipelineSettings settings,
-                               std::vector<std::string> workers) {
-  Follow(plan, settings, workers);
+absl::StatusOr<double> TrySettings(const PlannedModel& planned,
+                                   const TrainingBatch& sample,
+                                   const PipelineSettings& settings,
+                                   const std::vector<std::string>& workers) {
   ASSIGN_OR_RETURN(const auto model, planned.make(workers, settings));
   ASSIGN_OR_RETURN(const TrainingBatch placed, model->Place(sample));
   Measurement measured;
@@ -90,28 +93,110 @@ void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
   }
 }
 
+// What is done, and how long a step of it takes.
+struct Choice {
+  dist::Plan plan;
+  PipelineSettings settings;
+  std::vector<std::string> workers;
+  double seconds = 0;
+};
+
 // The fastest.
-absl::StatusOr<dist::Plan> TryPlans(const PlannedModel& planned,
-                                    const TrainingBatch& sample,
-                                    const PipelineSettings& settings,
-                                    const std::vector<std::string>& workers,
-                                    const std::vector<dist::Plan>& plans) {
-  const dist::Plan* best = nullptr;
-  double best_s = 0;
+absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
+                                const TrainingBatch& sample,
+                                const PipelineSettings& settings,
+                                const std::vector<std::string>& workers,
+                                const std::vector<dist::Plan>& plans) {
+  std::optional<Choice> best;
   for (const dist::Plan& plan : plans) {
-    ASSIGN_OR_RETURN(const double seconds,
-                     TryPlan(planned, sample, plan, settings, workers));
+    Choice each{plan, settings, workers};
+    Follow(plan, each.settings, each.workers);
+    ASSIGN_OR_RETURN(each.seconds,
+                     TrySettings(planned, sample, each.settings, each.workers));
     std::printf("tried %s: took %.4g s\n", dist::ToString(plan).c_str(),
-                seconds);
+                each.seconds);
     std::fflush(stdout);
-    if (best != nullptr && seconds >= best_s) continue;
-    best = &plan;
-    best_s = seconds;
+    if (!best || each.seconds < best->seconds) best = std::move(each);
   }
-  return *best;
+  return *std::move(best);
+}
+
+// Equal parts, but half as many rows in the first one, for which all stages but
+// the first wait, and these in the last one. Empty where that leaves too few.
+std::vector<int64_t> WithSmallFirst(std::vector<int64_t> parts, int64_t least) {
+  const int64_t moved = parts.front() / 2;
+  if (parts.size() < 2 || parts.front() - moved < least) return {};
+  parts.front() -= moved;
+  parts.back() += moved;
+  return parts;
+}
+
+// What a plan leaves open and no flag has named, by the flag that says the
+// same.
+struct Refinement {
+  std::string flag;
+  std::function<void(PipelineSettings&)> apply;
+};
+std::vector<Refinement> RefinementsOf(const PlannedModel& planned,
+                                      const Choice& choice, bool equal,
+                                      int64_t least_rows) {
+  std::vector<Refinement> result;
+  const std::vector<int64_t>& parts = choice.plan.micro_batches;
+  if (choice.workers.size() < 2) return result;
+  if (planned.on_gpus(choice.workers) && !choice.settings.overlap &&
+      choice.settings.at_once == 1) {
+    result.push_back({"--overlap", [](auto& to) { to.overlap = true; }});
+    for (const int at_once : {2, 4}) {
+      if (parts.size() < 2 * static_cast<size_t>(at_once)) continue;
+      result.push_back({absl::StrCat("--at_once=", at_once),
+                        [=](auto& to) { to.at_once = at_once; }});
+    }
+  }
+  const std::vector<int64_t> small_first =
+      equal || planned.ragged ? std::vector<int64_t>()
+                              : WithSmallFirst(parts, least_rows);
+  if (!small_first.empty()) {
+    result.push_back(
+        {absl::StrCat("--micro_batches=", absl::StrJoin(small_first, "+")),
+         [=](auto& to) { to.micro_batches = {small_first}; }});
+  }
+  return result;
+}
+
+// Tries the refinements one after the other; what makes it faster, stays.
+absl::Status Refine(const PlannedModel& planned, const TrainingBatch& sample,
+                    const std::vector<Refinement>& refinements,
+                    Choice& choice) {
+  for (const Refinement& refinement : refinements) {
+    PipelineSettings settings = choice.settings;
+    refinement.apply(settings);
+    ASSIGN_OR_RETURN(const double seconds,
+                     TrySettings(planned, sample, settings, choice.workers));
+    std::printf("tried the fastest of them with %s: took %.4g s\n",
+                refinement.flag.c_str(), seconds);
+    std::fflush(stdout);
+    if (seconds >= choice.seconds) continue;
+    choice.settings = std::move(settings);
+    choice.seconds = seconds;
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
+
+bool StagesAreOpen(const PlannedModel& planned,
+                   const std::vector<std::string>& workers,
+                   PipelineSettings& settings) {
+  if (!settings.choose_stages && settings.names_no_stages &&
+      workers.size() > 1 && planned.on_gpus(workers)) {
+    std::printf("no flag says how to cut the model: as with --stages=auto\n");
+    settings.choose_stages = true;
+    settings.cuts.clear();
+    settings.split_sizes.clear();
+    settings.schedule = {.name = "auto"};
+  }
+  return settings.choose_stages;
+}
 
 absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                                         const TrainingBatch& sample,
@@ -143,28 +228,37 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
   const auto trials = static_cast<size_t>(settings.trials);
   ASSIGN_OR_RETURN(std::vector<dist::Plan> plans,
                    dist::MakePlans(profile, request, trials));
-  dist::Plan plan = plans.front();
-  if (trials > 0) {
+  Choice choice{plans.front(), settings, workers};
+  if (trials == 0) {
+    Follow(choice.plan, choice.settings, choice.workers);
+  } else {
     AddPlansOfTwoStages(profile, request, plans);
-    ASSIGN_OR_RETURN(plan, TryPlans(planned, sample, settings, workers, plans));
+    ASSIGN_OR_RETURN(choice,
+                     TryPlans(planned, sample, settings, workers, plans));
+    int64_t least_rows = 1;
+    for (const dist::Profile& worker : profile.workers)
+      least_rows = std::max(least_rows, worker.least_rows);
+    RETURN_IF_ERROR(
+        Refine(planned, sample,
+               RefinementsOf(planned, choice, !settings.split_sizes.empty(),
+                             least_rows),
+               choice));
   }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;
   std::printf("plan, after %.1f s: %s\n", took.count(),
-              dist::ToString(plan).c_str());
+              dist::ToString(choice.plan).c_str());
   std::fflush(stdout);
-  Follow(plan, settings, workers);
-  return plan;
+  settings = std::move(choice.settings);
+  workers = std::move(choice.workers);
+  return choice.plan;
 }
 
 std::string ComparePlan(const dist::Plan& plan, int64_t steps,
                         std::vector<Measurement>& measurements) {
   std::string lines;
   for (Measurement& measurement : measurements) {
-    // The plan is for several workers.
-    if (measurement.split_size == 0 ||
-        absl::StartsWith(measurement.variant, "local"))
-      continue;
+    if (!absl::StartsWith(measurement.variant, "pipelined")) continue;
     const double measured =
         Summarize(measurement).median_s / static_cast<double>(steps);
     const auto stages = static_cast<int64_t>(plan.workers.size());

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -186,10 +187,22 @@ PlannedModel PlannedRemoteModel(rpc::Agent& agent,
           .make = [&agent, spec](const std::vector<std::string>& workers,
                                  const PipelineSettings& settings)
               -> absl::StatusOr<std::unique_ptr<Trainable>> {
-            return RemoteModel<M>::Make(
-                agent, workers, spec, settings,
-                {.cuts = settings.cuts, .split_size = settings.split_sizes[0]});
-          }};
+            typename RemoteModel<M>::Options options = {.cuts = settings.cuts};
+            if (settings.micro_batches.empty()) {
+              options.split_size = settings.split_sizes[0];
+            } else {
+              options.micro_batches = settings.micro_batches[0];
+            }
+            return RemoteModel<M>::Make(agent, workers, spec, settings,
+                                        options);
+          },
+          .on_gpus =
+              [&agent](const std::vector<std::string>& workers) {
+                return absl::c_all_of(workers, [&](const std::string& name) {
+                  const auto found = agent.Find(name);
+                  return found.ok() && found->compute.device.is_cuda();
+                });
+              }};
 }
 
 template <typename M>

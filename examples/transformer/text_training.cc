@@ -197,14 +197,14 @@ absl::StatusOr<std::vector<Measurement>> TrainOnText(
   RETURN_IF_ERROR(CheckDtypes(agent, workers));
   ASSIGN_OR_RETURN(const Texts texts, ReadTexts(settings.task));
   std::optional<dist::Plan> plan;
-  if (settings.choose_stages) {
+  const auto planned =
+      PlannedRemoteModel<dist::TransformerStage>(agent, SpecOf(settings.task));
+  if (StagesAreOpen(planned, workers, settings)) {
     Generator generator(settings.task.model.seed);
     const data::TokenBatch sample = texts.training.Draw(
         settings.task.batch, settings.task.model.context, generator);
-    ASSIGN_OR_RETURN(
-        plan, ChooseStages(PlannedRemoteModel<dist::TransformerStage>(
-                               agent, SpecOf(settings.task)),
-                           {sample.ids, sample.targets}, settings, workers));
+    ASSIGN_OR_RETURN(plan, ChooseStages(planned, {sample.ids, sample.targets},
+                                        settings, workers));
   }
   std::vector<Measurement> measurements;
   for (const Variant& variant : VariantsOf(settings)) {

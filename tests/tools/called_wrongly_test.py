@@ -79,6 +79,12 @@ class CalledWrongly(unittest.TestCase):
             self.says(program, [f"--{swapped}=1"],
                       f"unknown flag --{swapped} (do you mean --{flag}?)")
 
+    def test_a_flag_of_another_program_is_unknown(self):
+        for flag in ["gpus", "threads_per_device", "overlap_trace"]:
+            self.assertIn(flag, flags_of("resnet50_single_machine"))
+            self.says("resnet50_pipeline", [f"--{flag}=1"],
+                      f"unknown flag --{flag}")
+
     def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
         kinds = {r"-?\d+": "number", r"true|false": "true or false",
                  r"\d+m?s": "a time, as"}

@@ -95,6 +95,8 @@ TEST(SettingsFromFlags, LeavesOpenWhatIsToBeChosen) {
   };
   const Settings open = settings({"--stages=auto"}).value();
   EXPECT_TRUE(open.choose_stages);
+  EXPECT_TRUE(settings({"--batch=40"}).value().names_no_stages);
+  EXPECT_FALSE(settings({"--overlap"}).value().names_no_stages);
   EXPECT_TRUE(open.cuts.empty());
   EXPECT_TRUE(open.split_sizes.empty());
   EXPECT_EQ(open.schedule.name, "auto");
@@ -111,6 +113,7 @@ TEST(SettingsFromFlags, LeavesOpenWhatIsToBeChosen) {
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"--stages=auto", "--cuts=layer1"},
         {"--stages=auto", "--schedule_file=x"},
+        {"--stages=auto", "--micro_batches=60+60"},
         {"--stages=many"},
         {"--stages=5"},
         {"--trials=-1"},
