@@ -6,10 +6,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <string>
 #include <vector>
 
 #include "core/cuda/memory.h"
 #include "core/device.h"
+#include "tests/support/program_path.h"
 #include "tests/support/test_device.h"
 
 // How tests of pipelines over processes, which stage_worker runs, do on
@@ -25,6 +27,15 @@ inline Device NextDevice() {
   static std::atomic<int> started = 0;
   if (!test::TestDevice().is_cuda()) return Device::Cpu();
   return Device::Cuda(started++ % cuda::DeviceCount());
+}
+
+// What starts a worker that can make the stages of process_stages.h
+// (testing::ProcessCluster).
+inline std::vector<std::string> StageWorker(const std::string& name,
+                                            const std::string& rendezvous,
+                                            int world_size) {
+  return {testing::ProgramPath("stage_worker"), name, rendezvous,
+          NextDevice().ToString(), std::to_string(world_size)};
 }
 
 // On the CPU the losses must be equal. What GPUs replay rounds in another way

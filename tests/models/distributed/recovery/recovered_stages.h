@@ -22,14 +22,6 @@
 
 namespace baton::dist {
 
-// What starts a worker that can make such stages (testing::ProcessCluster).
-inline std::vector<std::string> StageWorker(const std::string& name,
-                                            const std::string& rendezvous,
-                                            int world_size) {
-  return {testing::ProgramPath("stage_worker"), name, rendezvous,
-          NextDevice().ToString(), std::to_string(world_size)};
-}
-
 // Noisy stages, which have running statistics and draw random numbers, at
 // workers, and an optimizer with momentum: what they learn depends on all that
 // a recovery must bring back. Confined to one thread.
