@@ -40,6 +40,8 @@ absl::Status CheckPath(const std::vector<std::string>& required,
       std::find(required.begin(), required.end(), link.path) != required.end())
     return absl::OkStatus();
   std::vector<std::string> needs;
+  if (!link.why_no_window.empty())
+    needs.push_back(absl::StrCat("there is no window ", link.why_no_window));
   for (const KnownPath& known : kKnown) {
     if (std::find(required.begin(), required.end(), known.path) !=
         required.end())
@@ -66,7 +68,7 @@ absl::Status AddPaths(const PipelineSettings& settings, const Trainable& model,
   ASSIGN_OR_RETURN(const std::vector<dist::PipelineLink> links, model.Links());
   std::vector<StagePath> paths;
   for (const dist::PipelineLink& link : links)
-    paths.push_back({link.from, link.to, link.path});
+    paths.push_back({link.from, link.to, link.path, link.why_no_window});
   if (!paths.empty()) measurement.details.push_back({"paths", paths});
   for (const dist::PipelineLink& link : links) {
     if (!settings.require_path.empty())

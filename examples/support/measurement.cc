@@ -153,6 +153,8 @@ std::string FormatPaths(const std::vector<Measurement>& measurements) {
       const auto format = [](std::string* text, const StagePath& link) {
         absl::StrAppend(text, "stage ", link.from, " to ", link.to, " ",
                         link.path);
+        if (!link.why_no_window.empty())
+          absl::StrAppend(text, " (no window ", link.why_no_window, ")");
       };
       absl::StrAppend(&lines, m.variant, ": ",
                       absl::StrJoin(*paths, ", ", format), "\n");
@@ -165,6 +167,7 @@ std::string FormatPaths(const std::vector<Measurement>& measurements) {
 // NOLINTNEXTLINE(readability-identifier-naming)
 void to_json(nlohmann::ordered_json& json, const StagePath& link) {
   json = {{"from", link.from}, {"to", link.to}, {"path", link.path}};
+  if (!link.why_no_window.empty()) json["why_no_window"] = link.why_no_window;
 }
 
 std::string ToJsonLine(const Measurement& measurement) {

@@ -17,6 +17,7 @@ struct StagePath {
   int64_t from = 0;
   int64_t to = 0;
   std::string path;
+  std::string why_no_window = {};  // where one was tried
 };
 
 // A further figure or circumstance: a field of the JSON line.

@@ -48,16 +48,19 @@ TEST(Measurement, JsonLineCarriesEveryFigure) {
 TEST(Measurement, PathsBetweenStagesAreInTheJsonLineAndPrinted) {
   Measurement sample = Sample();
   EXPECT_EQ(FormatPaths({sample}), "");
-  sample.details = {{"paths", std::vector<StagePath>{{0, 1, "shared memory"},
-                                                     {0, 2, "local"}}}};
+  sample.details = {{"paths", std::vector<StagePath>{
+                                  {0, 1, "shared memory", "from stage 0: why"},
+                                  {0, 2, "local"}}}};
   const auto line = nlohmann::json::parse(ToJsonLine(sample));
   ASSERT_EQ(line["paths"].size(), 2U);
   EXPECT_EQ(line["paths"][0]["from"], 0);
   EXPECT_EQ(line["paths"][1]["to"], 2);
   EXPECT_EQ(line["paths"][0]["path"], "shared memory");
+  EXPECT_EQ(line["paths"][0]["why_no_window"], "from stage 0: why");
+  EXPECT_FALSE(line["paths"][1].contains("why_no_window"));
   EXPECT_EQ(FormatPaths({sample}),
-            "pipelined split 20: stage 0 to 1 shared memory, stage 0 to 2 "
-            "local\n");
+            "pipelined split 20: stage 0 to 1 shared memory (no window from "
+            "stage 0: why), stage 0 to 2 local\n");
 }
 
 TEST(Measurement, JsonLineCarriesTheDetails) {
