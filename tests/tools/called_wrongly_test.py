@@ -111,6 +111,11 @@ class CalledWrongly(unittest.TestCase):
                 nearest = f"(do you mean {meant}?)" if meant else ""
                 self.says(program, given.split(), f"'{word}'", nearest)
 
+    def test_saving_what_is_not_saved_is_refused(self):
+        for flag in ["--checkpoint_dir=x", "--weights=x"]:
+            self.says("resnet50_pipeline", [flag],
+                      "--checkpoint_dir and --weights are for --data")
+
     def test_scripts_name_an_unknown_option(self):
         for script in ["build", "bundle", "setup"]:
             script = f"tools/{script}.sh"
