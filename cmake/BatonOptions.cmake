@@ -50,12 +50,12 @@ if(BATON_WERROR)
   target_compile_options(baton_options INTERFACE
     "$<$<COMPILE_LANGUAGE:CXX>:-Werror>"
     "$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>")
-  # g++ 12 takes Abseil's InlinedVector for uninitialised where it is moved, and a
-  # short std::string for shorter than it is.
-  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-    target_compile_options(baton_options INTERFACE -Wno-maybe-uninitialized
-      -Wno-array-bounds)
-  endif()
+endif()
+# g++ 12 and 14 take Abseil's InlinedVector for uninitialised where it is moved, and a
+# short std::string for shorter than it is.
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  target_compile_options(baton_options INTERFACE -Wno-maybe-uninitialized
+    -Wno-array-bounds)
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   # It ignores what core/cpu tells g++ of vectors.

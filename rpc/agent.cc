@@ -79,7 +79,13 @@ absl::StatusOr<Tensor> Agent::EmptyFor(const Target& worker, const Shape& shape,
 
 const WorkerInfo& Agent::self() const { return core_->self(); }
 
-std::vector<WorkerInfo> Agent::workers() const { return core_->peers().All(); }
+std::vector<WorkerInfo> Agent::workers() const {
+  std::vector<WorkerInfo> workers = core_->peers().All();
+  std::erase_if(workers, [&](const WorkerInfo& worker) {
+    return worker.rank == kObserverRank && worker.name != self().name;
+  });
+  return workers;
+}
 
 absl::StatusOr<WorkerInfo> Agent::Find(const Target& worker) const {
   return core_->peers().Find(worker);

@@ -60,7 +60,8 @@ ABSL_FLAG(uint64_t, max_calls_per_peer, 50'000,
           "calls of one other worker that may wait here, for their turn or for "
           "the answer to leave; more are refused");
 ABSL_FLAG(uint64_t, max_call_bytes_per_peer, uint64_t{16} << 30,
-          "bytes of arguments and answers of such calls");
+          "bytes of arguments and answers of one other worker's calls that may "
+          "wait here; more are refused");
 ABSL_FLAG(uint64_t, max_calls, 100'000,
           "calls that may wait here, of all workers, and as many made by this "
           "one; more are refused");

@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "core/version.h"
 
 namespace baton::tools {
 namespace {
@@ -190,7 +191,13 @@ std::string HelpText(const std::string& usage) {
 
 std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
                                           const std::string& usage) {
-  auto line = ReadFlags(std::vector<std::string>(argv + 1, argv + argc));
+  const std::vector<std::string> args(argv + 1, argv + argc);
+  const auto end = std::find(args.begin(), args.end(), "--");
+  if (std::find(args.begin(), end, "--version") != end) {
+    std::exit(ExitCode(Print(absl::StrCat(program_invocation_short_name,
+                                          " of Baton ", kVersion, "\n"))));
+  }
+  auto line = ReadFlags(args);
   if (!line.ok()) std::exit(Complain(std::string(line.status().message()), 2));
   if (line->help) {
     std::exit(ExitCode(Print(HelpText(usage))));

@@ -66,8 +66,8 @@ std::string DoYouMean(absl::string_view word,
 std::string HelpText(const std::string& usage);
 
 // For main: reads the flags and gives the positional arguments. Prints the help
-// and exits with 0 when asked for; prints one line and exits with 2 when a flag
-// is wrong.
+// (--help) or Baton's version (--version) and exits with 0 when asked for;
+// prints one line and exits with 2 when a flag is wrong.
 std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
                                           const std::string& usage);
 

@@ -47,8 +47,10 @@ RowClient::RowClient(std::shared_ptr<dist::ServerClient> client, Device device)
     : client_(std::move(client)), device_(device) {}
 
 // Rows are there from their first gradient on, which may be 0.
-absl::StatusOr<int64_t> RowClient::Fill(int64_t begin, int64_t end) {
+absl::StatusOr<int64_t> RowClient::Fill(rpc::CallContext& call, int64_t begin,
+                                        int64_t end) {
   for (int64_t first = begin; first < end; first += kFilled) {
+    RETURN_IF_ERROR(call.token().reason());
     const int64_t count = std::min(kFilled, end - first);
     const Tensor keys = Tensor::Empty({count}, {.dtype = DType::kI64});
     for (int64_t i = 0; i < count; ++i) keys.data<int64_t>()[i] = first + i;
@@ -97,7 +99,8 @@ absl::Status RowClient::Await(const Future<Tensor>& batch) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<RowsDone> RowClient::Run(const RowOrder& order) {
+absl::StatusOr<RowsDone> RowClient::Run(rpc::CallContext& call,
+                                        const RowOrder& order) {
   const Batches batches = Draw(order);
   if (order.load == RowLoad::kGather)
     own_ = Tensor::Zeros({order.rows, table().width}, {.device = device_});
@@ -111,6 +114,7 @@ absl::StatusOr<RowsDone> RowClient::Run(const RowOrder& order) {
   std::deque<std::pair<Clock::time_point, Future<Tensor>>> under_way;
   int64_t sent = 0;
   for (int64_t i = 0; i < all; ++i) {
+    RETURN_IF_ERROR(call.token().reason());
     if (i == warm_up) begin = Clock::now();
     for (; sent < std::min(all, i + order.ahead); ++sent) {
       under_way.emplace_back(Clock::now(),

@@ -62,9 +62,10 @@ class RowClient {
       int64_t rank);
 
   // Has rows [begin, end) be there, with the values that they begin with; how
-  // many.
-  absl::StatusOr<int64_t> Fill(int64_t begin, int64_t end);
-  absl::StatusOr<RowsDone> Run(const RowOrder& order);
+  // many. Ends, as Run does, when the caller is lost.
+  absl::StatusOr<int64_t> Fill(rpc::CallContext& call, int64_t begin,
+                               int64_t end);
+  absl::StatusOr<RowsDone> Run(rpc::CallContext& call, const RowOrder& order);
 
   using Exports =
       rpc::Methods<&RowClient::Make, &RowClient::Fill, &RowClient::Run>;

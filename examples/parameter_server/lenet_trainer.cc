@@ -88,7 +88,8 @@ absl::StatusOr<double> LeNetTrainer::Step(dist::ServerClient& client,
   return loss.tensor().Item();
 }
 
-absl::StatusOr<double> LeNetTrainer::Train(int64_t pushes) {
+absl::StatusOr<double> LeNetTrainer::Train(rpc::CallContext& call,
+                                           int64_t pushes) {
   ASSIGN_OR_RETURN(const auto client,
                    dist::ServerClient::Join(
                        agent_, directory_, rank_,
@@ -98,6 +99,7 @@ absl::StatusOr<double> LeNetTrainer::Train(int64_t pushes) {
   double last = 0;
   const int64_t counted = std::min(pushes, kLastLosses);
   for (int64_t push = 0; push < pushes; ++push) {
+    RETURN_IF_ERROR(call.token().reason());
     ASSIGN_OR_RETURN(const double loss, Step(*client, Batch(push)));
     if (push >= pushes - counted) last += loss / static_cast<double>(counted);
   }
@@ -113,11 +115,13 @@ absl::StatusOr<std::unique_ptr<GradientPusher>> GradientPusher::Make(
   return std::unique_ptr<GradientPusher>(new GradientPusher(std::move(client)));
 }
 
-absl::StatusOr<double> GradientPusher::Run(int64_t pushes) {
+absl::StatusOr<double> GradientPusher::Run(rpc::CallContext& call,
+                                           int64_t pushes) {
   std::vector<Tensor> gradients;
   for (const dist::DenseKey& key : client_->layout().keys)
     gradients.push_back(Tensor::Ones(key.shape));
   return PushesPerSecond(pushes, [&] {
+    RETURN_IF_ERROR(call.token().reason());
     return client_->PushPull(gradients).Await(kNoLimit).status();
   });
 }

@@ -48,8 +48,8 @@ class LeNetTrainer {
       const RRef<dist::ServerDirectory>& directory, int64_t rank);
 
   // So many pushes, each of a batch; the mean loss of the last ones. Joins the
-  // others first, and leaves them at the end.
-  absl::StatusOr<double> Train(int64_t pushes);
+  // others first, and leaves them at the end. Ends when the caller is lost.
+  absl::StatusOr<double> Train(rpc::CallContext& call, int64_t pushes);
 
   using Exports = rpc::Methods<&LeNetTrainer::Make, &LeNetTrainer::Train>;
 
@@ -78,7 +78,8 @@ class GradientPusher {
       rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
       int64_t rank);
   // Pushes a second, values pulled with each; after five that do not count.
-  absl::StatusOr<double> Run(int64_t pushes);
+  // Ends when the caller is lost.
+  absl::StatusOr<double> Run(rpc::CallContext& call, int64_t pushes);
 
   using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run>;
 

@@ -52,11 +52,12 @@ GradientReport BatchTrainer::ReportOn(const data::Batch& batch) {
   return report;
 }
 
-absl::StatusOr<int64_t> BatchTrainer::Train() {
+absl::StatusOr<int64_t> BatchTrainer::Train(rpc::CallContext& call) {
   ASSIGN_OR_RETURN(ModelState state,
                    server_.Async<&BatchServer::Join>().Await(kNoLimit));
   int64_t reports = 0;
   for (; !state.over; ++reports) {
+    RETURN_IF_ERROR(call.token().reason());
     CopyTo(state, *model_);
     ASSIGN_OR_RETURN(const data::Batch batch, NextBatch());
     ASSIGN_OR_RETURN(
@@ -87,8 +88,10 @@ absl::StatusOr<int64_t> ReportPusher::Join() {
   return bytes;
 }
 
-absl::StatusOr<double> ReportPusher::Run(int64_t pushes) {
+absl::StatusOr<double> ReportPusher::Run(rpc::CallContext& call,
+                                         int64_t pushes) {
   const auto rate = PushesPerSecond(pushes, [&] {
+    RETURN_IF_ERROR(call.token().reason());
     return server_.Async<&BatchServer::Report>(report_)
         .Await(kNoLimit)
         .status();

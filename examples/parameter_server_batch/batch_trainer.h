@@ -22,8 +22,9 @@ class BatchTrainer {
       rpc::CallContext& call, const BatchTask& task,
       const RRef<BatchServer>& server, int64_t number);
 
-  // Reports gradients until the server's last step; how many.
-  absl::StatusOr<int64_t> Train();
+  // Reports gradients until the server's last step, or until the caller is
+  // lost; how many.
+  absl::StatusOr<int64_t> Train(rpc::CallContext& call);
 
   using Exports = rpc::Methods<&BatchTrainer::Make, &BatchTrainer::Train>;
 
@@ -51,8 +52,8 @@ class ReportPusher {
   // are.
   absl::StatusOr<int64_t> Join();
   // Reports a second, each answered by a new state; after five that do not
-  // count. Leaves the server.
-  absl::StatusOr<double> Run(int64_t pushes);
+  // count. Leaves the server. Ends when the caller is lost.
+  absl::StatusOr<double> Run(rpc::CallContext& call, int64_t pushes);
 
   using Exports = rpc::Methods<&ReportPusher::Make, &ReportPusher::Join,
                                &ReportPusher::Run>;

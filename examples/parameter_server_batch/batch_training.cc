@@ -83,7 +83,7 @@ class Trainers : public std::enable_shared_from_this<Trainers> {
     --training_;
     if (status.ok()) return;
     ++lost_;
-    why_ = status.ToString();
+    why_ = std::string(status.message());
     LogWarning("the trainer at worker ", worker, " is lost: ", why_);
   }
 

@@ -14,7 +14,10 @@ import ctypes
 import os
 
 F32 = 0
-_c = ctypes.CDLL(os.environ.get("BATON_C_LIBRARY", "libbaton_c.so"))
+try:
+    _c = ctypes.CDLL(os.environ.get("BATON_C_LIBRARY", "libbaton_c.so"))
+except OSError as error:
+    raise ImportError(f"{error}; BATON_C_LIBRARY names Baton's libbaton_c.so") from None
 _Function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p),
                              ctypes.c_int, ctypes.c_void_p)
 

@@ -114,6 +114,8 @@ absl::StatusOr<Settings> SettingsFromFlags() {
   }
   if (!real && settings.stepping.schedule != "constant")
     return WrongFlag("lr_schedule", "is for --data");
+  if (!real && (settings.saving.on() || !settings.saving.weights.empty()))
+    return WrongFlag("checkpoint_dir", "and --weights are for --data");
   return settings;
 }
 

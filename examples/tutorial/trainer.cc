@@ -68,7 +68,7 @@ absl::Status Train(rpc::Agent& agent) {
   BATON_ASSIGN_OR_RETURN(
       const Module back,
       Module::Create(agent, "worker2", 2, 32, 32, 1).Await());
-  Adam adam(agent, {.lr = 0.01}, {front, back});
+  Adam adam(agent, {.lr = 0.003}, {front, back});
 
   Generator generator(3);  // y = sin(x), 256 points
   const Tensor x = RandUniform({256, 1}, -3, 3, generator);

@@ -117,6 +117,20 @@ class CalledWrongly(unittest.TestCase):
                 nearest = f"(do you mean {meant}?)" if meant else ""
                 self.says(program, given.split(), f"'{word}'", nearest)
 
+    def test_saving_what_is_not_saved_is_refused(self):
+        for flag in ["--checkpoint_dir=x", "--weights=x"]:
+            self.says("resnet50_pipeline", [flag],
+                      "--checkpoint_dir and --weights are for --data")
+
+    def test_every_program_knows_its_version(self):
+        version = re.search(r'kVersion\[\] = "(.*)"',
+                            (ROOT / "core/version.h").read_text())[1]
+        for program in PROGRAMS:
+            code, output = call(program, "--version")
+            with self.subTest(program=program):
+                self.assertEqual(output, f"{program} of Baton {version}\n")
+                self.assertEqual(code, 0)
+
     def test_scripts_name_an_unknown_option(self):
         for script in ["build", "bundle", "setup"]:
             script = f"tools/{script}.sh"

@@ -152,9 +152,6 @@ absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers(
         Annotate(listed.status(), absl::StrCat("asked ", entry_.address)));
     workers = *std::move(listed);
   }
-  std::erase_if(workers, [](const rpc::WorkerInfo& worker) {
-    return worker.rank == rpc::kObserverRank;
-  });
   for (const rpc::WorkerInfo& worker : workers) {
     if (worker.name != entry_.name) agent_->AddPeer(worker);
   }

@@ -145,19 +145,34 @@ TEST_F(ObserverTest, ShowsWhatWentThroughSharedMemory) {
 }
 
 TEST_F(ObserverTest, LeavesNothingBehind) {
-  for (int i = 0; i < 3; ++i) ASSERT_THAT(Look()->Ask(), IsOk());
+  std::vector<std::string> observers;
+  for (int i = 0; i < 3; ++i) {
+    const auto observer = Look();
+    ASSERT_THAT(observer->Ask(), IsOk());
+    observers.push_back(observer->agent().self().name);
+  }
   // Heard of as soon as its connections end.
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (alice_->workers().size() > 2 &&
-         std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  for (const std::string& name : observers) {
+    while (alice_->Find(name).ok() &&
+           std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    EXPECT_FALSE(alice_->Find(name).ok()) << name;
   }
-  EXPECT_THAT(alice_->workers(), SizeIs(2));
   const rpc::DebugInfo info = alice_->GetDebugInfo();
   EXPECT_THAT(info.methods, IsEmpty());
   EXPECT_THAT(info.channels, IsEmpty());
   EXPECT_THAT(info.tensor_channels, IsEmpty());
+}
+
+TEST_F(ObserverTest, IsNoWorkerOfTheClusterThatItLooksAt) {
+  auto observer = Look();
+  ASSERT_THAT(observer->Ask(), IsOk());
+  EXPECT_THAT(alice_->Find(observer->agent().self().name), IsOk());
+  for (const rpc::Agent* agent : {alice_.get(), bob_.get()})
+    EXPECT_THAT(agent->workers(), SizeIs(2)) << agent->self().name;
 }
 
 TEST_F(ObserverTest, AWorkerThatLeftIsStruckOffAndTheOthersShown) {
