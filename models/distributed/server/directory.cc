@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "models/distributed/server/directory_quorum.h"
 #include "models/distributed/server/mix_bits.h"
 #include "models/distributed/server/shard.h"
 
@@ -37,6 +38,7 @@ void ServerDirectory::Clear() {
   DirectoryLine line;
   {
     const MutexLock lock(mutex_);
+    cleared_ = true;
     shards_.swap(entries);
     line_.swap(line);
   }
@@ -131,7 +133,7 @@ Future<int64_t> ServerDirectory::Decide(int32_t shard, int64_t epoch, Next next,
 
 Future<int64_t> ServerDirectory::TellAndAnswer(int32_t shard,
                                                const Decided& decided) {
-  return Tell(shard, decided)
+  return Tell(shard, decided, {.timeout = kDirectoryMayBeLost})
       .Then([self = shared_from_this(), shard, epoch = decided.epoch] {
         self->Answer(shard);
         return epoch;

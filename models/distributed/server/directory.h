@@ -103,11 +103,11 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
     }
   };
   // Called at each directory of the line: from change `number` of the line on,
-  // this one has the position `place`.
+  // this one has the position `place`. Does nothing after Clear.
   void Stand(const DirectoryLine& line, int32_t place, int64_t number);
   // Called locally by the maker of the shards: sets their servers in the first
-  // epoch. Returns when the successors know.
-  void Set(std::vector<Replicas> shards);
+  // epoch. Returns when a quorum of the line knows; Unavailable if none does.
+  absl::Status Set(std::vector<Replicas> shards);
   // Called by the first directory of line `number`. OK means that this one has
   // the decision and had not voted for another line before.
   absl::Status Learn(int64_t number, int32_t shard, const Decided& decided);
@@ -124,7 +124,8 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   void Succeed(int64_t number, const std::vector<int32_t>& left);
   // Releases the shards: they end when trainers have released them, too.
   void Clear();
-  // Calls Clear at all directories of the line.
+  // Calls Clear at all directories of the line, again at one that does not
+  // answer.
   void Close();
 
   ServedKeys Served() const { return served_; }
@@ -199,7 +200,8 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // Answers those that wait for the epoch that has begun.
   void Answer(int32_t shard);
   // Done when a quorum of the line knows; Unavailable if none answers in time.
-  Future<void> Tell(int32_t shard, const Decided& decided) const;
+  Future<void> Tell(int32_t shard, const Decided& decided,
+                    const rpc::CallOptions& options) const;
   void StopWaiting(int32_t shard, uint64_t who);
   void OnMember(const rpc::MemberEvent& event);
   // Asks the line for votes for one without the lost, until that follows or is
@@ -224,6 +226,7 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   std::vector<int64_t> KnownLocked() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static constexpr std::chrono::seconds kLookAgain{2};
+  void ClearAt(const RRef<ServerDirectory>& other);
   void EndWithTrainers();
   void LookAgain(std::chrono::milliseconds delay);
 
@@ -238,6 +241,7 @@ class ServerDirectory : public std::enable_shared_from_this<ServerDirectory> {
   // before that.
   std::vector<int32_t> voted_ ABSL_GUARDED_BY(mutex_);
   bool proposing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cleared_ ABSL_GUARDED_BY(mutex_) = false;
   // Whether a worker of the line may have been there while it was given up: the
   // others may then have gone on in a line without this directory.
   bool apart_ ABSL_GUARDED_BY(mutex_) = false;

@@ -17,6 +17,11 @@
 #include "models/distributed/server/shard.h"
 
 namespace baton::dist {
+namespace {
+
+constexpr std::chrono::milliseconds kClearAgain{100};
+
+}  // namespace
 
 std::shared_ptr<ServerDirectory> ServerDirectory::Make(
     rpc::CallContext& call, const ServedKeys& served) {
@@ -40,7 +45,7 @@ void ServerDirectory::Stand(const DirectoryLine& line, int32_t place,
                             int64_t number) {
   const DirectoryLine before = [&] {  // destroyed after the lock is released
     const MutexLock lock(mutex_);
-    if (number < lines_) return line;
+    if (cleared_ || number < lines_) return line;
     lines_ = number;
     place_ = static_cast<size_t>(place);
     voted_.clear();
@@ -54,19 +59,20 @@ DirectoryLine ServerDirectory::Line() const {
   return line_;
 }
 
-void ServerDirectory::Set(std::vector<Replicas> shards) {
+// Nobody waits for a decision yet, so a directory may take its time.
+absl::Status ServerDirectory::Set(std::vector<Replicas> shards) {
   std::vector<Entry> entries;
   for (Replicas& replicas : shards)
     entries.push_back({.decided = {.replicas = std::move(replicas)}});
   std::vector<Future<void>> telling;
   for (size_t shard = 0; shard < entries.size(); ++shard)
     telling.push_back(
-        Tell(static_cast<int32_t>(shard), entries[shard].decided));
+        Tell(static_cast<int32_t>(shard), entries[shard].decided, {}));
   {
     const MutexLock lock(mutex_);
     shards_.swap(entries);
   }
-  for (const Future<void>& told : telling) (void)told.Await(kNoLimit);
+  return WaitAll(telling).Await(kNoLimit);
 }
 
 absl::Status ServerDirectory::Learn(int64_t number, int32_t shard,
@@ -101,9 +107,24 @@ void ServerDirectory::Close() {
     for (size_t i = 0; i < line_.size(); ++i)
       if (i != place_) others.push_back(line_[i]);
   }
-  for (const RRef<ServerDirectory>& other : others)
-    other.Async<&ServerDirectory::Clear>().OnReady([](const absl::Status&) {});
+  for (const RRef<ServerDirectory>& other : others) ClearAt(other);
   Clear();
+}
+
+// Directories that are not cleared keep each other, and the shards. That of a
+// lost worker, whose handle is not confirmed any more, is gone.
+void ServerDirectory::ClearAt(const RRef<ServerDirectory>& other) {
+  other.Async<&ServerDirectory::Clear>().OnReady(
+      [self = shared_from_this(), other](const absl::Status& cleared) {
+        const bool unanswered =
+            absl::IsUnavailable(cleared) || absl::IsDeadlineExceeded(cleared);
+        if (!unanswered || !other.confirmed()) return;
+        rpc::Agent& agent = self->agent_;
+        agent.timer().After(
+            kClearAgain, [self, other, &executor = agent.executor()] {
+              executor.Post([self, other] { self->ClearAt(other); });
+            });
+      });
 }
 
 bool ServerDirectory::IsThereLocked(const rpc::Target& worker) const {
@@ -120,8 +141,8 @@ absl::Status ServerDirectory::InChargeLocked() const {
   return absl::UnavailableError("the line of directories is about to change");
 }
 
-Future<void> ServerDirectory::Tell(int32_t shard,
-                                   const Decided& decided) const {
+Future<void> ServerDirectory::Tell(int32_t shard, const Decided& decided,
+                                   const rpc::CallOptions& options) const {
   DirectoryLine line;
   size_t here = 0;
   int64_t number = 0;
@@ -136,9 +157,8 @@ Future<void> ServerDirectory::Tell(int32_t shard,
   for (size_t i = 0; i < line.size(); ++i) {
     agreed[i] = i == here;
     if (i == here) continue;
-    telling[i] = line[i].Async<&ServerDirectory::Learn>(
-        rpc::CallOptions{.timeout = kDirectoryMayBeLost}, number, shard,
-        decided);
+    telling[i] =
+        line[i].Async<&ServerDirectory::Learn>(options, number, shard, decided);
   }
   return WhenQuorum(agreed, telling);
 }

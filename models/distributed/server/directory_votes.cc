@@ -203,7 +203,8 @@ void ServerDirectory::TellAll() {
         known[static_cast<int32_t>(i)] = shards_[i].decided;
   }
   for (const auto& [shard, decided] : known)
-    Tell(shard, decided).OnReady([](const absl::Status&) {});
+    Tell(shard, decided, {.timeout = kDirectoryMayBeLost})
+        .OnReady([](const absl::Status&) {});
 }
 
 void ServerDirectory::Succeed(int64_t number,

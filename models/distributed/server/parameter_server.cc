@@ -139,7 +139,7 @@ absl::StatusOr<std::unique_ptr<ParameterServers>> ParameterServers::Start(
   }
   ASSIGN_OR_RETURN(std::vector<Replicas> shards,
                    WaitAll(making).Await(kNoLimit));
-  made->local_->Set(std::move(shards));
+  RETURN_IF_ERROR(made->local_->Set(std::move(shards)));
   return made;
 }
 
@@ -152,8 +152,9 @@ absl::StatusOr<DirectoryLine> ParameterServers::LineUp(
   ASSIGN_OR_RETURN(const auto behind, WaitAll(making).Await(kNoLimit));
   DirectoryLine line = {directory_};
   line.insert(line.end(), behind.begin(), behind.end());
+  local_->Stand(line, 0, 1);  // the others' line is known to Close from now on
   std::vector<Future<void>> standing;
-  for (size_t i = 0; i < line.size(); ++i) {
+  for (size_t i = 1; i < line.size(); ++i) {
     standing.push_back(line[i].Async<&ServerDirectory::Stand>(
         line, static_cast<int32_t>(i), int64_t{1}));
   }

@@ -8,8 +8,8 @@ Usage: find.py BUILD [--seeds=N] [--jobs=N] [--only=NAME,...]
 BUILD is a folder in which `sim` has been built. A simulator is made in
 BUILD/planted that leaves out the line that BATON_SIM_PLANTED has the number of:
 its files are compiled anew, with those that the build compiles together with
-them. Prints after how many seeds each bug was found, and a line of JSON; ends with
-1 if one was not.
+them. Prints after how many seeds and seconds each bug was found, and a line of
+JSON; ends with 1 if one was not.
 """
 
 import argparse
@@ -192,8 +192,8 @@ def main():
         why = re.search(r"^WRONG.*", run.stdout, re.M)
         if run.returncode == 1 and why:
             found[name] = last["seeds"]
-            print(f"{name}: after {last['seeds']} seeds: {why.group()[:150]}",
-                  flush=True)
+            print(f"{name}: after {last['seeds']} seeds and "
+                  f"{last['seconds']} s: {why.group()[:150]}", flush=True)
         else:
             found[name] = None
             print(f"{name}: NOT FOUND in {last['seeds']} seeds", flush=True)

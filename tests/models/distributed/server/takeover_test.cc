@@ -343,6 +343,49 @@ TEST_F(ServerTest, ADirectoryThatHasNotHeardOfAShardVotesAndDecidesNothing) {
   ASSERT_THAT(voter.Async<&ServerDirectory::Clear>().Await(), IsOk());
 }
 
+// As where ParameterServers::Make has failed meanwhile.
+TEST_F(ServerTest, ADirectoryThatWasClearedDoesNotStandUpAnyMore) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  const RRef<ServerDirectory>& first = servers_->directory();
+  const auto served = first.Async<&ServerDirectory::Served>().Await();
+  ASSERT_THAT(served, IsOk());
+  const auto late =
+      rpc::Create<ServerDirectory>(cluster_.alice(), "dave", *served).Await();
+  ASSERT_THAT(late, IsOk());
+  ASSERT_THAT(late->Async<&ServerDirectory::Clear>().Await(), IsOk());
+  ASSERT_THAT(late->Async<&ServerDirectory::Stand>(DirectoryLine{first, *late},
+                                                   int32_t{1}, int64_t{1})
+                  .Await(),
+              IsOk());
+  EXPECT_TRUE(late->Async<&ServerDirectory::Line>().Await()->empty());
+}
+
+TEST_F(ServerTest, TheFirstDirectoryReportsThatTooFewOthersKnowTheShards) {
+  Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
+  rpc::Agent& alice = cluster_.alice();
+  const auto served =
+      servers_->directory().Async<&ServerDirectory::Served>().Await();
+  ASSERT_THAT(served, IsOk());
+  const auto first = ServerDirectory::MakeAt(alice, *served);
+  DirectoryLine line = {RRef<ServerDirectory>::Make(alice, first)};
+  for (const char* const server : {"bob", "carol"}) {
+    auto made = rpc::Create<ServerDirectory>(alice, server, *served).Await();
+    ASSERT_THAT(made, IsOk());
+    line.push_back(*std::move(made));
+  }
+  const std::vector<ServerDirectory::Replicas> shards = {
+      {.primary = Primary(0)}, {.primary = Primary(1)}};
+  first->Stand(line, 0, 1);  // the others do not know that they are in a line
+  EXPECT_THAT(first->Set(shards),
+              Fails(absl::StatusCode::kUnavailable, "too few agree"));
+  const auto stood =
+      line[1].Async<&ServerDirectory::Stand>(line, int32_t{1}, int64_t{1});
+  ASSERT_THAT(stood.Await(), IsOk());
+  EXPECT_THAT(first->Set(shards), IsOk());
+  EXPECT_THAT(line[1].Async<&ServerDirectory::Locate>(1, 0).Await(), IsOk());
+  first->Close();
+}
+
 // A trainer's number names it at shards, whichever directory has given it.
 TEST_F(ServerTest, DirectoriesGiveNoNumberTwice) {
   Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
