@@ -55,7 +55,8 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=3 --worker_program=parameter_server --\n"
     "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
-    "Trains a LeNet by trainers that push gradients to parameter servers.";
+    "Trains a LeNet by trainers that push gradients to parameter servers.\n"
+    "Default: --optimizer=sgd --lr=0.1.";
 
 absl::StatusOr<optim::AnyOptions> OptimizerOfServers() {
   return OptimizerFromFlags({.lr = 0.1});
