@@ -79,6 +79,10 @@ absl::Status CheckFlags() {
   if (!gradients.empty()) {
     RETURN_IF_ERROR(
         tools::CheckWord("--gradients", gradients, {"lenet", "resnet50"}));
+    if (absl::GetFlag(FLAGS_compression) != "none") {
+      return tools::WrongFlag("compression",
+                              "must be none with --gradients: these go whole");
+    }
   } else if (absl::GetFlag(FLAGS_data).empty()) {
     return tools::WrongFlag("data", "is missing: give the images to train on");
   }

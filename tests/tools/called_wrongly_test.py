@@ -91,6 +91,8 @@ class CalledWrongly(unittest.TestCase):
                     self.assertIn(flag, flags_of(program))
                 else:
                     self.says(program, [f"--{flag}=1"], f"unknown flag --{flag}")
+        self.says("parameter_server", ["--gradients=lenet", "--compression=topk"],
+                  "--compression", "--gradients")
 
     def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
         kinds = {r"-?\d+": "number", r"true|false": "true or false",
