@@ -32,7 +32,7 @@ SHARED = {
     "Where and how to compute": "tools/compute_flags.cc",
     "Security": "tools/security_flags.cc",
     "Optimizers": "examples/support/optimizer_flags.cc",
-    "Saving and resuming": "examples/support/saving.cc",
+    "Saving and resuming": "examples/support/saving_flags.cc",
     "Pipelines": "examples/support/pipeline_settings.cc",
     "Language models": "examples/transformer/language_model.cc",
     "ResNets": "examples/resnet50/settings.cc",
@@ -87,7 +87,7 @@ def table(flags):
 
 
 def flags_of(source):
-    return re.findall(r"ABSL_FLAG\(\s*[\w:]+,\s*(\w+),",
+    return re.findall(r"ABSL_FLAG\(\s*[\w:<>]+,\s*(\w+),",
                       (ROOT / source).read_text())
 
 

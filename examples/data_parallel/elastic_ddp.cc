@@ -62,7 +62,8 @@ constexpr char kUsage[] =
     "           elastic_ddp [FLAGS]\n"
     "Trains a ResNet data-parallel with whoever is there; the trainer is one "
     "of\n"
-    "them, and tells at the end how it went.";
+    "them, and tells at the end how it went.\n"
+    "Default: --optimizer=sgd --lr=0.01 --momentum=0.9.";
 
 // Until the members are enough.
 constexpr std::chrono::minutes kPatience{10};

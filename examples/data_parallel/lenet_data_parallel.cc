@@ -53,7 +53,8 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=2 --worker_program=lenet_data_parallel --\n"
     "           lenet_data_parallel --data=FILE [FLAGS]\n"
-    "Trains a LeNet data-parallel by hand, and times ways to all-reduce.";
+    "Trains a LeNet data-parallel by hand, and times ways to all-reduce.\n"
+    "Default: --optimizer=sgd --lr=0.1.";
 
 constexpr std::chrono::minutes kEpoch{30};
 constexpr const char* kWays[] = {"star", "tree", "ring", "library"};

@@ -70,7 +70,9 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=2 --worker_program=resnet50_ddp --\n"
     "           resnet50_ddp [FLAGS]\n"
-    "Trains a ResNet of which every worker has a copy, each on its own images.";
+    "Trains a ResNet of which every worker has a copy, each on its own "
+    "images.\n"
+    "Default: --optimizer=sgd --lr=0.01 --momentum=0.9.";
 
 // The last member of a group meets the first ones well within this.
 constexpr std::chrono::minutes kStep{10};

@@ -54,7 +54,8 @@ constexpr char kUsage[] =
     "           ddp_rpc_hybrid --data=FILE\n"
     "Trains a language model over words. What stands for a word is at "
     "parameter\n"
-    "servers; of the rest each trainer has a copy, for columns of its own.";
+    "servers; of the rest each trainer has a copy, for columns of its own.\n"
+    "Default: --optimizer=adam --lr=0.002.";
 
 constexpr std::chrono::milliseconds kLook{100};
 

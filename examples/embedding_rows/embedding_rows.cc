@@ -67,7 +67,8 @@ constexpr char kUsage[] =
     "usage: baton-run --workers=5 --worker_program=embedding_rows --\n"
     "           embedding_rows --clients=1,4 --load=read,update,train\n"
     "Measures how many rows of an embedding table at servers are read and\n"
-    "updated a second.";
+    "updated a second.\n"
+    "Default: --optimizer=sgd --lr=0.01.";
 
 struct Load {
   RowLoad load = RowLoad::kRead;

@@ -55,7 +55,8 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=3 --worker_program=parameter_server --\n"
     "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
-    "Trains a LeNet by trainers that push gradients to parameter servers.";
+    "Trains a LeNet by trainers that push gradients to parameter servers.\n"
+    "Default: --optimizer=sgd --lr=0.1.";
 
 absl::StatusOr<optim::AnyOptions> OptimizerOfServers() {
   return OptimizerFromFlags({.lr = 0.1});
@@ -78,6 +79,10 @@ absl::Status CheckFlags() {
   if (!gradients.empty()) {
     RETURN_IF_ERROR(
         tools::CheckWord("--gradients", gradients, {"lenet", "resnet50"}));
+    if (absl::GetFlag(FLAGS_compression) != "none") {
+      return tools::WrongFlag("compression",
+                              "must be none with --gradients: these go whole");
+    }
   } else if (absl::GetFlag(FLAGS_data).empty()) {
     return tools::WrongFlag("data", "is missing: give the images to train on");
   }

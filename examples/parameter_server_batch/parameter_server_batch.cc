@@ -65,7 +65,8 @@ constexpr char kUsage[] =
     "usage: baton-run --workers=4 --worker_program=parameter_server_batch --\n"
     "           parameter_server_batch --data=IMAGES\n"
     "Trains a ResNet by a server that steps once for the gradients of several\n"
-    "trainers; one that is lost or late holds up nobody for long.";
+    "trainers; one that is lost or late holds up nobody for long.\n"
+    "Default: --optimizer=sgd --lr=0.1 --momentum=0.9.";
 
 absl::Status CheckFlags() {
   RETURN_IF_ERROR(

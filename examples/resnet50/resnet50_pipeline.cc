@@ -37,7 +37,9 @@ constexpr char kUsage[] =
     "Trains a ResNet over the workers of a cluster: by default the experiment\n"
     "single / split / pipelined on synthetic images, with --data real ones;\n"
     "local, if asked for, has all stages in one worker.\n"
-    "Start it by baton-run, or give --rendezvous and --world_size.";
+    "Start it by baton-run, or give --rendezvous and --world_size.\n"
+    "Default: --optimizer=sgd --lr=0.001; with --data --lr=0.05\n"
+    "--momentum=0.9 --weight_decay=0.0005 --lr_schedule=warm-cosine.";
 
 absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
                  Settings settings) {

@@ -30,7 +30,8 @@ namespace {
 
 constexpr char kUsage[] =
     "Trains a ResNet in this one process on synthetic images: whole on one\n"
-    "device, split over the devices, and pipelined through them.";
+    "device, split over the devices, and pipelined through them.\n"
+    "Default: --optimizer=sgd --lr=0.001.";
 
 using Result = absl::StatusOr<std::unique_ptr<Trainable>>;
 using Measurements = absl::StatusOr<std::vector<Measurement>>;

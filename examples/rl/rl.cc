@@ -56,7 +56,8 @@ constexpr char kUsage[] =
     "usage: baton-run --workers=8 --worker_program=rl -- rl\n"
     "Learns to balance a pole: the workers play, and ask the trainer for "
     "every\n"
-    "action. Workers may be lost and join meanwhile.";
+    "action. Workers may be lost and join meanwhile.\n"
+    "Default: --optimizer=adam --lr=0.02.";
 
 absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
   RETURN_IF_ERROR(

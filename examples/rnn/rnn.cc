@@ -27,7 +27,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
-#include "examples/support/saving.h"
+#include "examples/support/saving_flags.h"
 #include "examples/support/training_log.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -46,7 +46,8 @@ constexpr char kUsage[] =
     "Trains a language model over words, whose embedding and decoder are at a\n"
     "worker and whose LSTM is here. When the worker is lost another one goes "
     "on,\n"
-    "from what was saved into --checkpoint_dir.";
+    "from what was saved into --checkpoint_dir.\n"
+    "Default: --optimizer=adam --lr=0.002.";
 
 struct Task {
   WordTraining training;

@@ -14,19 +14,19 @@
 ABSL_FLAG(std::string, optimizer, "",
           "sgd, adam, adamw, adagrad, rmsprop or another of optim/kinds.h, and "
           "behind it any of its options, as in adamw,beta2=0.95,amsgrad=1; "
-          "default sgd for images, adamw for texts");
+          "default as the usage says");
 ABSL_FLAG(std::optional<double>, lr, std::nullopt,
-          "largest learning rate; default the optimizer's, of sgd on --data "
-          "0.05");
+          "largest learning rate; default as the usage says, of another "
+          "optimizer 0.001");
 ABSL_FLAG(std::optional<double>, momentum, std::nullopt,
-          "of an optimizer that has it; default 0, of sgd on --data 0.9");
+          "of an optimizer that has it; default as the usage says, else 0");
 ABSL_FLAG(std::optional<double>, weight_decay, std::nullopt,
-          "default the optimizer's, of sgd on --data 0.0005");
+          "default as the usage says, else the optimizer's");
 ABSL_FLAG(std::string, lr_schedule, "",
           "of the learning rate, over all steps: constant, linear, cosine, "
-          "one-cycle, warm-cosine or warm-linear; default warm-cosine, which "
-          "rises for a tenth of the steps and then falls to 0, or constant "
-          "where a program takes that alone");
+          "one-cycle, warm-linear or warm-cosine, which rises for a tenth of "
+          "the steps and then falls to 0; default as the usage says, else "
+          "constant");
 
 namespace baton::examples {
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "core/checkpoint_writer.h"
 
 namespace baton::examples {
@@ -26,9 +25,6 @@ struct Saving {
     return resume == Resume::kWhole ? IfBroken::kUsePrevious : IfBroken::kFail;
   }
 };
-
-// From --checkpoint_dir, --save_every, --keep, --resume and --weights, checked.
-absl::StatusOr<Saving> SavingFromFlags();
 
 // Makes the folder, so that one that cannot be written is known before the
 // training. FailedPrecondition where it has checkpoints and none is to be

@@ -30,7 +30,8 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: transformer_lm --text=FILE\n"
-    "Trains a decoder-only transformer on the bytes of a text.";
+    "Trains a decoder-only transformer on the bytes of a text.\n"
+    "Default: --optimizer=adamw --lr=0.001 --lr_schedule=warm-cosine.";
 constexpr int64_t kPrinted = 10;  // lines of losses
 constexpr int64_t kWarmUp = 5;    // steps whose time does not count
 

@@ -24,7 +24,8 @@ constexpr char kUsage[] =
     "Trains a decoder-only transformer on the bytes of a text over the "
     "workers\n"
     "of a cluster: whole on one, split, and pipelined. Start it by baton-run,\n"
-    "or give --rendezvous and --world_size.";
+    "or give --rendezvous and --world_size.\n"
+    "Default: --optimizer=adamw --lr=0.001 --lr_schedule=warm-cosine.";
 
 absl::Status Run(rpc::Agent& agent, const std::vector<std::string>& workers,
                  const TextSettings& settings) {

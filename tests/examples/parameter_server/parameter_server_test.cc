@@ -1,11 +1,15 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "examples/parameter_server/experiment.h"
 #include "examples/support/charts.h"
@@ -15,10 +19,12 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/loose_workers.h"
+#include "tests/tools/programs/run_program.h"
 
 namespace baton::examples {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
 
@@ -95,6 +101,30 @@ INSTANTIATE_TEST_SUITE_P(Modes, ParameterServerProgram,
                          [](const auto& info) {
                            return std::string(dist::Name(info.param));
                          });
+
+TEST(ParameterServerCommand, TrainsInEachModeFromOneCommand) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("parameter_server");
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=3", "--worker_program=" + program, "--", program,
+       "--data=" + WriteDigits(folder), "--mode=bsp,ssp,async", "--pushes=120",
+       "--batch=16", "--json=" + folder / "results.jsonl"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  std::ifstream file(folder / "results.jsonl");
+  std::vector<std::string> modes;
+  for (std::string line; std::getline(file, line);) {
+    const auto row = nlohmann::json::parse(line);
+    modes.push_back(row["variant"]);
+    EXPECT_GT(row["accuracy"], 0.9) << line;
+    EXPECT_LT(row["loss"], 0.5) << line;
+    EXPECT_EQ(row["servers"], 1);
+    EXPECT_EQ(row["trainers"], 2);
+    EXPECT_EQ(row["lost_trainers"], 0);
+    EXPECT_EQ(row["accuracies"].back(), row["accuracy"]);
+    EXPECT_EQ(row["accuracies"].size(), row["times_s"].size());
+  }
+  EXPECT_THAT(modes, ElementsAre("bsp", "ssp", "async"));
+}
 
 // In asynchronous mode, in which nobody waits for the one that is lost.
 TEST(ParameterServerCommand, GivesAWorkerThatJoinsATrainer) {

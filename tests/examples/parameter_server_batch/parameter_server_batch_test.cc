@@ -130,7 +130,7 @@ TEST(ParameterServerBatch, SaysWhyNoTrainerIsLeft) {
               Fails(absl::StatusCode::kUnavailable, "nothing.bin"));
 }
 
-// Calls of two trainers, by hand.
+// Calls of trainers, by hand.
 class BatchServerTest : public ::testing::Test {
  protected:
   BatchServerTest() : cluster_(Workers()) {}
@@ -148,19 +148,55 @@ class BatchServerTest : public ::testing::Test {
       report.gradients.push_back(Tensor::Full(parameter.shape(), gradient));
     return report;
   }
+  // Nobody waits for the time to be over.
+  static BatchTask StepOfTwoReports() {
+    BatchTask task = SmallTask();
+    task.optimizer = {.kind = "sgd", .lr = 0.5, .others = {}};
+    task.reports = 2;
+    task.wait = milliseconds(60'000);
+    return task;
+  }
+  static void ExpectMoved(const ModelState& from, const ModelState& to,
+                          double by) {
+    for (size_t i = 0; i < from.parameters.size(); ++i) {
+      EXPECT_TRUE(ops::AllClose(
+          to.parameters[i], ops::Add(from.parameters[i], Tensor::Full({}, by)),
+          1e-6, 1e-6));
+    }
+  }
+
   testing::LocalCluster cluster_;
   RRef<BatchServer> server_;
 };
 
-TEST_F(BatchServerTest, AStepIsByTheMeanOfAllReports) {
-  BatchTask task = SmallTask();
-  task.optimizer = {.kind = "sgd", .lr = 0.5, .others = {}};
-  task.reports = 2;
-  task.wait = milliseconds(60'000);
-  Make(task);
+TEST_F(BatchServerTest, AStepIsByTheMeanOfTheReportsThatItNeedsAndNoMore) {
+  Make(StepOfTwoReports());
   const auto start = server_.Async<&BatchServer::Join>().Await();
   ASSERT_THAT(start, IsOk());
-  // One trainer by itself is all that are there.
+  rpc::Agent& agent = cluster_["alice"];
+  ASSERT_THAT(agent.Async<&JoinFromHere>("carol", server_).Await(), IsOk());
+  ASSERT_THAT(agent.Async<&JoinFromHere>("dave", server_).Await(), IsOk());
+  const auto first = server_.Async<&BatchServer::Report>(Report(*start, 1, 4));
+  EXPECT_FALSE(first.Await(milliseconds(50)).ok());
+  const auto second =
+      agent.Async<&ReportFromHere>("carol", server_, Report(*start, 3, 2));
+  // Nothing has come of dave.
+  ASSERT_THAT(first.Await(), IsOk());
+  ASSERT_THAT(second.Await(), IsOk());
+  EXPECT_EQ(second.Await()->step, 1);
+  ExpectMoved(*start, *first.Await(), -0.5 * (1 + 3) / 2);
+  const auto status = server_.Async<&BatchServer::Status>().Await();
+  ASSERT_THAT(status, IsOk());
+  EXPECT_EQ(status->trainers, 3);
+  EXPECT_EQ(status->reports, 2);
+  EXPECT_EQ(status->cut_short, 0);
+  EXPECT_EQ(status->loss, 3);
+}
+
+TEST_F(BatchServerTest, AStepNeedsNoMoreReportsThanThereAreTrainers) {
+  Make(StepOfTwoReports());
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
   const auto alone =
       server_.Async<&BatchServer::Report>(Report(*start, 1, 1)).Await();
   ASSERT_THAT(alone, IsOk());
@@ -169,11 +205,7 @@ TEST_F(BatchServerTest, AStepIsByTheMeanOfAllReports) {
   const auto status = server_.Async<&BatchServer::Status>().Await();
   ASSERT_THAT(status, IsOk());
   EXPECT_EQ(status->trainers, 0);
-  for (size_t i = 0; i < start->parameters.size(); ++i) {
-    EXPECT_TRUE(ops::AllClose(
-        alone->parameters[i],
-        ops::Sub(start->parameters[i], Tensor::Full({}, 0.5)), 1e-6, 1e-6));
-  }
+  ExpectMoved(*start, *alone, -0.5);
 }
 
 TEST_F(BatchServerTest, ALateTrainerIsPartOfTheNextStep) {
@@ -199,9 +231,7 @@ TEST_F(BatchServerTest, ALateTrainerIsPartOfTheNextStep) {
   ASSERT_THAT(late.Await(), IsOk());
   EXPECT_EQ(late.Await()->step, 2);
   EXPECT_TRUE(next->over);
-  EXPECT_TRUE(ops::AllClose(next->parameters[0],
-                            ops::Sub(first->parameters[0], Tensor::Full({}, 2)),
-                            1e-6, 1e-6));
+  ExpectMoved(*first, *next, -2);
   const auto status = server_.Async<&BatchServer::Status>().Await();
   ASSERT_THAT(status, IsOk());
   EXPECT_EQ(status->cut_short, 1);

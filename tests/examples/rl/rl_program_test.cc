@@ -14,6 +14,7 @@
 
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
+#include "tests/tools/programs/loose_workers.h"
 #include "tests/tools/programs/run_program.h"
 
 namespace baton::examples {
@@ -46,6 +47,23 @@ TEST(RlProgram, LearnsThoughAnObserverIsKilled) {
   EXPECT_GT(line["reward"], 60);
   EXPECT_EQ(line["lost_observers"], 1);
   EXPECT_EQ(line["observers"], 2);
+}
+
+TEST(RlProgram, GivesAWorkerThatJoinsAnObserver) {
+  tools::LooseWorkers workers("rl", {"worker1"});
+  bool added = false, plays = false;
+  const tools::Outcome outcome = tools::RunProgram(
+      workers.Command({"--goal=501", "--rounds=1000000"}),
+      [&](const std::string& output, const tools::Process& process) {
+        if (!added && output.find("  1 observers") != std::string::npos) {
+          added = true;
+          workers.Add("newcomer");
+        } else if (output.find("  2 observers") != std::string::npos) {
+          plays = true;
+          SendSignal(process, SIGTERM);
+        }
+      });
+  EXPECT_TRUE(plays) << outcome.output;
 }
 
 TEST(RlProgram, TellsWhatIsWrong) {

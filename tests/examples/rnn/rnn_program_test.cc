@@ -6,12 +6,17 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "core/checkpoint.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
+#include "tests/support/within.h"
 #include "tests/tools/programs/run_program.h"
 
 namespace baton::examples {
@@ -24,30 +29,77 @@ std::string WriteText(const testing::TempFolder& folder) {
   return folder.Write("text", text);
 }
 
-TEST(RnnProgram, LearnsThoughTheWorkerWithItsEndsIsKilled) {
-  const testing::TempFolder folder;
-  const std::string program = testing::ProgramPath("rnn");
-  bool killed = false;
-  const tools::Outcome outcome = tools::RunProgram(
-      {"baton-run", "--workers=2", "--may_lose_workers",
-       "--worker_program=" + program, "--", program,
-       "--data=" + WriteText(folder), "--width=16", "--batch=4", "--length=7",
-       "--epochs=6", "--dropout=0", "--optimizer=adam", "--lr=0.02",
-       "--checkpoint_dir=" + folder / "saved", "--save_every=10",
-       "--json=" + folder / "results.jsonl"},
-      [&](const std::string& output, const tools::Process& launcher) {
-        if (killed || output.find("step 1/") == std::string::npos) return;
-        killed = true;
-        const pid_t worker = tools::WorkerOf(launcher.pid, "worker1");
-        ASSERT_GT(worker, 0);
-        ::kill(worker, SIGKILL);
-      });
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_TRUE(killed);
-  std::ifstream file(folder / "results.jsonl");
-  const auto line = nlohmann::json::parse(file);
-  EXPECT_EQ(line["lost_workers"], 1) << outcome.output;
-  EXPECT_LT(line["perplexity"], 1.2);
+// Trainings of the same text. Each is saved into a folder of its name.
+class RnnProgram : public ::testing::Test {
+ protected:
+  // `killed`, where it is one of the processes, is killed once something is
+  // saved.
+  tools::Outcome Train(const std::string& name,
+                       const std::vector<std::string>& flags,
+                       const std::string& killed = "") const {
+    const std::string program = testing::ProgramPath("rnn");
+    std::vector<std::string> command = {"baton-run",
+                                        "--workers=2",
+                                        "--may_lose_workers",
+                                        "--worker_program=" + program,
+                                        "--",
+                                        program,
+                                        "--data=" + text_,
+                                        "--width=16",
+                                        "--batch=4",
+                                        "--length=7",
+                                        "--epochs=6",
+                                        "--optimizer=adam",
+                                        "--lr=0.02",
+                                        "--checkpoint_dir=" + folder_ / name,
+                                        "--save_every=10",
+                                        "--json=" + Results(name)};
+    command.insert(command.end(), flags.begin(), flags.end());
+    bool done = killed.empty();
+    const auto look = [&](const std::string& output,
+                          const tools::Process& launcher) {
+      if (done || output.find("step 1/") == std::string::npos) return;
+      done = true;
+      EXPECT_TRUE(testing::Within(std::chrono::seconds(30), [&] {
+        return !CheckpointSteps(folder_ / name).empty();
+      }));
+      const pid_t process = tools::WorkerOf(launcher.pid, killed);
+      ASSERT_GT(process, 0);
+      ::kill(process, SIGKILL);
+    };
+    tools::Outcome outcome = tools::RunProgram(command, look);
+    EXPECT_TRUE(done) << outcome.output;
+    return outcome;
+  }
+  std::string Results(const std::string& name) const {
+    return folder_ / (name + ".jsonl");
+  }
+  nlohmann::json ResultOf(const std::string& name) const {
+    std::ifstream file(Results(name));
+    return nlohmann::json::parse(file);
+  }
+
+  const testing::TempFolder folder_;
+  const std::string text_ = WriteText(folder_);
+};
+
+TEST_F(RnnProgram, LearnsThoughTheWorkerWithItsEndsIsKilled) {
+  const tools::Outcome outcome = Train("saved", {"--dropout=0"}, "worker1");
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(ResultOf("saved")["lost_workers"], 1) << outcome.output;
+  EXPECT_LT(ResultOf("saved")["perplexity"], 1.2);
+}
+
+TEST_F(RnnProgram, ResumesToTheSamePerplexityWhenItsTrainerIsKilled) {
+  ASSERT_EQ(Train("whole", {"--epochs=2"}).code, 0);
+  EXPECT_NE(Train("killed", {"--epochs=2"}, "trainer").code, 0);
+  EXPECT_FALSE(std::filesystem::exists(Results("killed")));
+  const tools::Outcome outcome =
+      Train("killed", {"--epochs=2", "--resume=latest"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const nlohmann::json whole = ResultOf("whole"), resumed = ResultOf("killed");
+  EXPECT_GE(resumed["resumed_from"], 10);
+  EXPECT_EQ(resumed["perplexity"], whole["perplexity"]);
 }
 
 }  // namespace

@@ -36,6 +36,12 @@ class LooseWorkers {
   void Start(const std::string& name) {
     workers_[name] = std::make_unique<Daemon>(Command({"--name=" + name}));
   }
+  // One that is not among `names`, after those have met.
+  void Add(const std::string& name) {
+    workers_[name] = std::make_unique<Daemon>(std::vector<std::string>{
+        program_, "--name=" + name, "--extra", "--lease=1s",
+        "--rendezvous=" + rendezvous_->address()});
+  }
   void Kill(const std::string& name) { workers_.at(name)->End(SIGKILL); }
   // Of the trainer.
   std::vector<std::string> Command(std::vector<std::string> flags) const {

@@ -47,8 +47,14 @@ inline std::unique_ptr<rpc::Agent> JoinAsTrainer(const std::string& rendezvous,
   return agent.ok() ? *std::move(agent) : nullptr;
 }
 
+// A table for rows of pushers, and the keys that each push has.
+inline dist::RowTableOptions PushedTable() {
+  return {.name = "rows", .width = 8, .rule = ops::SgdRule{.lr = 1}};
+}
+inline Tensor PushedRows() { return Tensor::Arange(100); }
+
 // A trainer that pushes until it is told to end; each push adds one to every
-// value.
+// value, and to the rows where the servers have a table.
 class Pusher {
  public:
   Pusher(rpc::Agent& agent, const RRef<dist::ServerDirectory>& directory,
@@ -70,10 +76,16 @@ class Pusher {
 
  private:
   void Run(dist::ServerClient& client) {
-    const Tensor gradient = Tensor::Full({kElements}, -1);
+    dist::Trade trade{.gradients = {Tensor::Full({kElements}, -1)},
+                      .values = true};
+    if (client.TableOf(PushedTable().name) == 0) {
+      trade.row_gradients = {
+          {.keys = PushedRows(),
+           .gradients = Tensor::Full({100, PushedTable().width}, -1)}};
+    }
     while (!over_) {
       const auto begin = std::chrono::steady_clock::now();
-      ASSERT_THAT(client.PushPull({gradient}).Await(), IsOk());
+      ASSERT_THAT(client.Do(trade).Await(), IsOk());
       longest_ms_ = std::max(longest_ms_.load(), MillisSince(begin));
       ++acknowledged_;
     }

@@ -1,0 +1,14 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "examples/support/saving.h"
+
+namespace baton::examples {
+
+// From --checkpoint_dir, --save_every, --keep, --resume and --weights, checked.
+absl::StatusOr<Saving> SavingFromFlags();
+
+}  // namespace baton::examples
