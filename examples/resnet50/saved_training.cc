@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 
 namespace baton::examples {
@@ -75,6 +76,23 @@ absl::Status SavedTraining::Begin() {
   return model_.Keep();
 }
 
+absl::Status SavedTraining::GoBack(const absl::Status& why) {
+  const dist::RecoverablePipeline* pipeline = model_.recovered();
+  if (pipeline == nullptr) return why;
+  if (absl::IsDataLoss(pipeline->status())) {
+    return absl::DataLossError(
+        absl::StrCat(why.message(),
+                     ": start the training again; --checkpoint_dir and "
+                     "--save_every make checkpoints to go back to"));
+  }
+  if (pipeline->returns() == returns_) return why;
+  returns_ = pipeline->returns();
+  RETURN_IF_ERROR(GoOnFrom(pipeline->resumed()->trainer));
+  std::printf("gone back to the checkpoint of step %d\n",
+              static_cast<int>(progress_.steps));
+  return absl::OkStatus();
+}
+
 void SavedTraining::Count(double loss, int64_t images) {
   ++progress_.steps;
   progress_.images += images;
@@ -91,8 +109,9 @@ absl::Status SavedTraining::AfterEpoch(bool last) {
   progress_.loss_sum = 0;
   if (!saving_.on()) return absl::OkStatus();
   const bool exported = !saving_.weights.empty();
-  if (last || exported || saving_.every == 0) RETURN_IF_ERROR(Save());
-  if (last || exported) RETURN_IF_ERROR(checkpoints_->Wait());
+  if (!last && !exported) return saving_.every == 0 ? Save() : absl::OkStatus();
+  RETURN_IF_ERROR(Write());
+  RETURN_IF_ERROR(checkpoints_->Wait());
   if (!exported) return absl::OkStatus();
   ASSIGN_OR_RETURN(
       const Checkpoint saved,
@@ -101,6 +120,15 @@ absl::Status SavedTraining::AfterEpoch(bool last) {
 }
 
 absl::Status SavedTraining::Save() {
+  const absl::Status written = Write();
+  if (model_.recovered() == nullptr || !absl::IsUnavailable(written))
+    return written;
+  std::printf("no checkpoint of step %d: %s\n",
+              static_cast<int>(progress_.steps), written.ToString().c_str());
+  return absl::OkStatus();
+}
+
+absl::Status SavedTraining::Write() {
   return checkpoints_->Save(progress_.steps, Position());
 }
 

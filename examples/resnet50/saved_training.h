@@ -35,11 +35,16 @@ class SavedTraining {
   // trainer before this one; else as `saving` says from a checkpoint, or the
   // model starts from weights. Prints which.
   absl::Status Begin();
+  // After an error: OK if the model has gone back to a checkpoint. Then the
+  // loader and progress have, too, which it prints. Else the error.
+  absl::Status GoBack(const absl::Status& why);
   // After each step.
   void Count(double loss, int64_t images);
   // Whether to Save once so many more steps are over.
   bool IsDue(int64_t steps) const;
-  // While no step is under way, at the batch that the loader gives next.
+  // While no step is under way, at the batch that the loader gives next. Says
+  // so and returns OK if a worker of a pipeline that is recovered was lost: the
+  // next step recovers it.
   absl::Status Save();
   // The same for a trainer that takes the training up from a journal, which the
   // next step writes.
@@ -53,6 +58,7 @@ class SavedTraining {
   SavedTraining(Saving saving, RemoteResNet& model, data::Loader& loader)
       : saving_(std::move(saving)), model_(model), loader_(loader) {}
 
+  absl::Status Write();
   NamedTensors Position() const;
   absl::Status GoOnFrom(const NamedTensors& position);
 
@@ -61,6 +67,7 @@ class SavedTraining {
   data::Loader& loader_;
   std::unique_ptr<dist::Checkpointer> checkpoints_;
   TrainingProgress progress_;
+  int64_t returns_ = 0;  // to checkpoints, of the model
 };
 
 }  // namespace baton::examples

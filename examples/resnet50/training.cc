@@ -197,6 +197,20 @@ absl::StatusOr<double> TestAccuracy(const Settings& settings,
   return correct / static_cast<double>(std::max<int64_t>(images, 1));
 }
 
+// What is left of the epoch, and what the model then makes of the test images.
+absl::StatusOr<EpochResult> TrainAndTest(const Settings& settings,
+                                         const Data& data, RemoteResNet& model,
+                                         SavedTraining& saved,
+                                         TrainingLog& log) {
+  ASSIGN_OR_RETURN(EpochResult result,
+                   TrainEpoch(settings, *data.train, model, saved, log));
+  if (data.test != nullptr) {
+    ASSIGN_OR_RETURN(result.accuracy,
+                     TestAccuracy(settings, *data.test, model));
+  }
+  return result;
+}
+
 std::string Describe(const EpochResult& r) {
   const std::string tested =
       r.accuracy < 0
@@ -272,21 +286,26 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
   ASSIGN_OR_RETURN(auto saved,
                    SavedTraining::Make(settings.saving, *model, *data.train));
   RETURN_IF_ERROR(saved->Begin());
-  TrainingLog log("training", "images", settings.stepping.RateOver(steps),
-                  saved->progress().steps + 1);
+  std::optional<TrainingLog> log;
+  const auto begin_log = [&] {
+    log.emplace("training", "images", settings.stepping.RateOver(steps),
+                saved->progress().steps + 1);
+  };
+  begin_log();
   while (data.train->epoch() < settings.epochs) {
-    ASSIGN_OR_RETURN(EpochResult result,
-                     TrainEpoch(settings, *data.train, *model, *saved, log));
-    if (data.test != nullptr) {
-      ASSIGN_OR_RETURN(result.accuracy,
-                       TestAccuracy(settings, *data.test, *model));
+    const absl::StatusOr<EpochResult> result =
+        TrainAndTest(settings, data, *model, *saved, *log);
+    if (!result.ok()) {
+      RETURN_IF_ERROR(saved->GoBack(result.status()));
+      begin_log();
+      continue;
     }
-    std::printf("%s\n", Describe(result).c_str());
+    std::printf("%s\n", Describe(*result).c_str());
     std::fflush(stdout);
     if (!settings.json.empty()) {
-      RETURN_IF_ERROR(AppendJson(settings.json, result));
+      RETURN_IF_ERROR(AppendJson(settings.json, *result));
     }
-    const bool last = result.epoch + 1 == settings.epochs;
+    const bool last = result->epoch + 1 == settings.epochs;
     RETURN_IF_ERROR(saved->AfterEpoch(last));
   }
   return model->Finish();

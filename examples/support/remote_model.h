@@ -100,6 +100,10 @@ class RemoteModel final : public Trainable {
     return recovered ? recovered->Evaluate(batch.inputs, batch.targets)
                      : pipeline().Evaluate(batch.inputs, batch.targets);
   }
+  // null: it is not recovered.
+  const dist::RecoverablePipeline* recovered() const {
+    return copies_[0].recovered.get();
+  }
   // As RecoverablePipeline's, of a pipeline that is recovered.
   void Note(NamedTensors state) {
     copies_[0].recovered->Note(std::move(state));

@@ -100,6 +100,7 @@ rpc::CallOptions Checkpointer::Transfers() const {
 }
 
 absl::Status Checkpointer::Save(int64_t step, const NamedTensors& trainer) {
+  if (guard_) RETURN_IF_ERROR(guard_());
   NamedTensors state = AsPart(kTrainerPart, trainer);
   for (const SavedOptimizer& optimizer : optimizers_)
     state.merge(AsPart(optimizer.part(), optimizer.ExportRates()));

@@ -122,6 +122,11 @@ class Checkpointer {
   // anew: finds the workers where they are now. Waits for a save under way.
   absl::Status MakeAnew();
 
+  // From now on Save first asks this, and returns its error.
+  void set_guard(std::function<absl::Status()> guard) {
+    guard_ = std::move(guard);
+  }
+
   // Saves the workers' state and `trainer`, the trainer's own. Returns when all
   // workers have copied their state to host memory and `trainer` is copied; the
   // workers write while training goes on. At most one save is under way, and
@@ -164,6 +169,7 @@ class Checkpointer {
   const std::vector<SavedModule> modules_;
   const std::vector<SavedOptimizer> optimizers_;
   std::vector<RRef<WorkerShard>> shards_;
+  std::function<absl::Status()> guard_ = nullptr;
   CheckpointWriter writer_;
 };
 

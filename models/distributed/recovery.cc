@@ -337,6 +337,7 @@ absl::Status RecoverablePipeline::MakePipeline() {
     stages.push_back(module.stage());
   ASSIGN_OR_RETURN(pipeline_, Pipeline::Make(agent_, options_, stages));
   RETURN_IF_ERROR(MakeKeepers());
+  GuardCheckpoints();
   return checkpoints_ == nullptr ? absl::OkStatus() : checkpoints_->MakeAnew();
 }
 
@@ -402,6 +403,7 @@ absl::Status RecoverablePipeline::GoBackToCheckpoint() {
   RETURN_IF_ERROR(resumed.status());
   RETURN_IF_ERROR(Keep());
   resumed_ = *std::move(resumed);
+  ++returns_;
   const absl::Status lost = absl::DataLossError(
       absl::StrCat("a worker was lost together with the one that kept its "
                    "state: the training has gone back to the checkpoint of "

@@ -170,12 +170,18 @@ class RecoverablePipeline {
 
   // Sets the checkpoints that the training returns to if states are lost. They
   // must be of the same modules and optimizer, remain usable after recoveries,
-  // and must live as long as steps are taken. null: none.
+  // and must live as long as steps are taken. null: none. Once another trainer
+  // has taken the training over, their Save returns PermissionDenied.
   void set_checkpoints(Checkpointer* checkpoints) {
     checkpoints_ = checkpoints;
+    GuardCheckpoints();
   }
-  // The checkpoint that the last Step returned to with DataLoss; before that,
-  // what Make has taken up.
+  // How often Step or Evaluate has returned to a checkpoint.
+  int64_t returns() const { return returns_; }
+  // The error after which no step is possible; OK: steps are possible.
+  const absl::Status& status() const { return status_; }
+  // The checkpoint that was last returned to; before that, what Make has taken
+  // up.
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
@@ -214,6 +220,7 @@ class RecoverablePipeline {
   absl::Status TakeUp();
   absl::Status WriteJournal() const;
   StateClaim Claim(bool takes_up) const;
+  void GuardCheckpoints();
   // Until when workers that do not answer are waited for, from now on.
   std::chrono::steady_clock::time_point MembersDeadline() const {
     return std::chrono::steady_clock::now() + recovery_.successor_timeout;
@@ -250,6 +257,7 @@ class RecoverablePipeline {
   absl::Status status_;  // an error after which no step is possible
   int64_t next_ = 1;     // number of the next step
   int64_t recoveries_ = 0;
+  int64_t returns_ = 0;
 };
 
 }  // namespace baton::dist

@@ -97,6 +97,19 @@ absl::Status RecoverablePipeline::WriteJournal() const {
   return journal_->Write(entry);
 }
 
+void RecoverablePipeline::GuardCheckpoints() {
+  if (checkpoints_ == nullptr) return;
+  std::vector<RRef<StateStore>> stores;
+  for (const PipelineMembers::Member& member : members_.all())
+    stores.push_back(member.store);
+  checkpoints_->set_guard([stores, epoch = options_.epoch] {
+    std::vector<Future<void>> checking;
+    for (const RRef<StateStore>& store : stores)
+      checking.push_back(store.Async<&StateStore::Check>(epoch));
+    return WaitAll(checking).Await(kNoLimit);
+  });
+}
+
 absl::Status RecoverablePipeline::Finish() const {
   return journal_.has_value()
              ? journal_->Clear(options_.epoch / kEpochsOfTrainer)

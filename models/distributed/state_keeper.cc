@@ -14,6 +14,7 @@ absl::StatusOr<std::unique_ptr<StateKeeper>> StateKeeper::Make(
   ASSIGN_OR_RETURN(keeping->state,
                    WorkerState::Make(call, spec.modules, spec.optimizers));
   ASSIGN_OR_RETURN(keeping->own, spec.own.LocalValue());
+  RETURN_IF_ERROR(keeping->own->Check(spec.epoch));
   keeping->spec = spec;
   return std::unique_ptr<StateKeeper>(new StateKeeper(std::move(keeping)));
 }
@@ -22,20 +23,21 @@ Future<void> StateKeeper::Begin(rpc::CallContext& call, int64_t step,
                                 const RRef<StateStore>& from) {
   const auto take = [call, keeping = keeping_, step,
                      loads = from.valid()](const NamedTensors& state) {
-    return rpc::WithObjects(call, keeping->state->locks(),
-                            rpc::Access::kExclusive,
-                            [keeping, step, loads, state]() -> absl::Status {
-                              if (loads)
-                                RETURN_IF_ERROR(keeping->state->Load(state));
-                              keeping->Keep(step);
-                              return absl::OkStatus();
-                            });
+    return rpc::WithObjects(
+        call, keeping->state->locks(), rpc::Access::kExclusive,
+        [keeping, step, loads, state]() -> absl::Status {
+          RETURN_IF_ERROR(keeping->own->Check(keeping->spec.epoch));
+          if (loads) RETURN_IF_ERROR(keeping->state->Load(state));
+          keeping->Keep(step);
+          return absl::OkStatus();
+        });
   };
   if (!from.valid()) return take({});
   const KeptState key{keeping_->spec.place, step};
   if (!from.is_owner())
-    return from.Async<&StateStore::Get>(call, key).Then(take);
-  const auto state = keeping_->own->Get(key);
+    return from.Async<&StateStore::Get>(call, keeping_->spec.epoch, key)
+        .Then(take);
+  const auto state = keeping_->own->Get(keeping_->spec.epoch, key);
   return state.ok() ? take(*state) : ReadyFuture<void>(state.status());
 }
 
@@ -46,13 +48,17 @@ absl::Status StateKeeper::Check() const {
 void StateKeeper::KeepHeld(int64_t step) { keeping_->Keep(step); }
 
 void StateKeeper::Keeping::Keep(int64_t step) {
-  // The new copy reuses its memory.
-  own->Drop({spec.place, step - 2});
   const Promise<void> sent;
   {
     const MutexLock lock(mutex);
     safe.erase(safe.begin(), safe.lower_bound(step - 1));
     safe[step] = sent.future();
+  }
+  // The new copy reuses its memory.
+  const auto dropped = own->Drop(spec.epoch, {spec.place, step - 2});
+  if (!dropped.ok()) {
+    sent.Set(dropped);
+    return;
   }
   HostCopy copy = copies[static_cast<size_t>(step % 2)].Begin(state->Tensors());
   // The task may refer to this object, because the pool joins its threads.

@@ -42,7 +42,8 @@ struct KeeperSpec {
 // to host memory while the step holds the modules, and from there, concurrently
 // with later steps, to the memory of a buddy. The copy of a step is dropped
 // when the next step but one is copied. Thread-safe, except that steps must
-// come one after the other.
+// come one after the other. Once another trainer has taken the pipeline over,
+// neither the modules nor what is kept changes by it.
 class StateKeeper {
  public:
   static absl::StatusOr<std::unique_ptr<StateKeeper>> Make(
@@ -50,7 +51,7 @@ class StateKeeper {
 
   // Call this between steps. Loads the modules and optimizers with the state
   // after `step` from the store `from`; if `from` is empty, the state stays as
-  // it is. Either way the state is kept.
+  // it is. Either way the state is kept. Errors are also those of Check.
   Future<void> Begin(rpc::CallContext& call, int64_t step,
                      const RRef<StateStore>& from);
 

@@ -58,6 +58,14 @@ absl::Status StateStore::CheckTrainerLocked(uint64_t epoch) const {
   return TakenOver(trainer_);
 }
 
+absl::Status StateStore::CheckEpochLocked(uint64_t epoch, int64_t step) const {
+  RETURN_IF_ERROR(CheckTrainerLocked(epoch));
+  if (epoch >= epoch_) return absl::OkStatus();
+  return absl::AbortedError(
+      absl::StrCat("the state after step ", step,
+                   " is of a pipeline that has been made anew since"));
+}
+
 absl::Status StateStore::Check(uint64_t epoch) {
   const MutexLock lock(mutex_);
   return CheckTrainerLocked(epoch);
@@ -77,12 +85,7 @@ absl::Status StateStore::Put(uint64_t epoch, const KeptState& key,
                              const NamedTensors& state) {
   std::vector<NamedTensors> dropped;  // destroyed after the lock is released
   const MutexLock lock(mutex_);
-  RETURN_IF_ERROR(CheckTrainerLocked(epoch));
-  if (epoch < epoch_) {
-    return absl::AbortedError(
-        absl::StrCat("the state after step ", key.step,
-                     " is of a pipeline that has been made anew since"));
-  }
+  RETURN_IF_ERROR(CheckEpochLocked(epoch, key.step));
   const auto end = states_.upper_bound({key.place, kLast});
   for (auto at = states_.lower_bound({key.place, key.step}); at != end;) {
     dropped.push_back(std::move(at->second));
@@ -97,21 +100,25 @@ absl::Status StateStore::Put(uint64_t epoch, const KeptState& key,
   return absl::OkStatus();
 }
 
-absl::StatusOr<NamedTensors> StateStore::Get(const KeptState& key) {
+absl::StatusOr<NamedTensors> StateStore::Get(uint64_t epoch,
+                                             const KeptState& key) {
   const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckTrainerLocked(epoch));
   const auto found = states_.find({key.place, key.step});
   if (found != states_.end()) return found->second;
   return absl::NotFoundError(absl::StrCat("there is no state of place ",
                                           key.place, " after step ", key.step));
 }
 
-void StateStore::Drop(const KeptState& key) {
+absl::Status StateStore::Drop(uint64_t epoch, const KeptState& key) {
   NamedTensors dropped;
   const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(CheckEpochLocked(epoch, key.step));
   const auto found = states_.find({key.place, key.step});
-  if (found == states_.end()) return;
+  if (found == states_.end()) return absl::OkStatus();
   dropped = std::move(found->second);
   states_.erase(found);
+  return absl::OkStatus();
 }
 
 }  // namespace baton::dist

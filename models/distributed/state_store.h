@@ -72,15 +72,20 @@ class StateStore {
   // the last Fence.
   absl::Status Put(uint64_t epoch, const KeptState& key,
                    const NamedTensors& state);
-  absl::StatusOr<NamedTensors> Get(const KeptState& key);
+  absl::StatusOr<NamedTensors> Get(uint64_t epoch, const KeptState& key);
   // Drops a state because the owner of its tensors is about to overwrite them.
-  void Drop(const KeptState& key);
+  // After an error, which is as of Put, it must not.
+  absl::Status Drop(uint64_t epoch, const KeptState& key);
 
-  using Exports = rpc::Methods<&StateStore::Make, &StateStore::Fence,
-                               &StateStore::Put, &StateStore::Get>;
+  using Exports =
+      rpc::Methods<&StateStore::Make, &StateStore::Fence, &StateStore::Check,
+                   &StateStore::Put, &StateStore::Get>;
 
  private:
   absl::Status CheckTrainerLocked(uint64_t epoch) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // For what changes the state after a step.
+  absl::Status CheckEpochLocked(uint64_t epoch, int64_t step) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;

@@ -100,6 +100,8 @@ class KilledRendezvous : public ::testing::Test {
   }
 
   static constexpr auto kLease = 1000ms;
+  // Of a busy machine, for what is promised within the lease.
+  static constexpr auto kSlack = 1000ms;
   RendezvousProcess rendezvous_;
   const Meeting meeting_;
   std::unique_ptr<ChildProcess> bob_, carol_;
@@ -115,7 +117,7 @@ TEST_F(KilledRendezvous, HasAllItsMembersAgainAndTheyHaveLostNobody) {
     longest = std::max(longest, KillAndAwait(3));
     ExpectCallsGoOn();
   }
-  EXPECT_LT(longest, 10 * kLease);
+  EXPECT_LT(longest, kLease + kSlack);
   RecordProperty("longest_ms", static_cast<int>(longest.count()));
   EXPECT_THAT(Gone(), ::testing::IsEmpty());
   EXPECT_EQ(alice_->workers().size(), 3u);

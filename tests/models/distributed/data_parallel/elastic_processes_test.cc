@@ -1,8 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Members of an elastic run that are processes of their own: killed, started
-// and asked to leave while they train.
+// Members of an elastic run that are processes of their own: killed, stopped,
+// started and asked to leave while they train.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,14 +37,17 @@ constexpr int kEpochs = 300;
 // Confined to one thread.
 class Members {
  public:
-  // They train for so many epochs, and then until there are `last` of them.
-  Members(int first, int epochs, int last) : epochs_(epochs), last_(last) {
+  // They train for so many epochs, and then until there are `last` of them; not
+  // while there are fewer than `least`.
+  Members(int first, int epochs, int last, int least = 1)
+      : epochs_(epochs), last_(last), least_(least) {
     for (int i = 0; i < first; ++i) Start(absl::StrCat("w", i), first);
   }
   void Start(const std::string& name, int world_size = rpc::kOneMore) {
     members_[name] = std::make_unique<ChildProcess>(std::vector<std::string>{
         ProgramPath("elastic_member"), name, server_->address(),
-        absl::StrCat(world_size), absl::StrCat(epochs_), absl::StrCat(last_)});
+        absl::StrCat(world_size), absl::StrCat(epochs_), absl::StrCat(last_),
+        absl::StrCat(least_)});
   }
   ChildProcess& operator[](const std::string& name) {
     return *members_.at(name);
@@ -95,7 +98,7 @@ class Members {
   }
 
  private:
-  const int epochs_, last_;
+  const int epochs_, last_, least_;
   const std::unique_ptr<rpc::RendezvousServer> server_ =
       *rpc::RendezvousServer::Make("127.0.0.1:0");
   std::map<std::string, std::unique_ptr<ChildProcess>> members_;
@@ -138,6 +141,19 @@ TEST(KilledElasticMember, MayBeAllButOneOneAfterTheOther) {
     members.AwaitMembers("w3", left);
     members.Kill(absl::StrCat("w", 4 - left));
   }
+  members.ExpectEachSampleOnceAnEpoch();
+}
+
+// Those that were left are a majority, so the one that wakes up is none.
+TEST(StoppedElasticMember, TakesNoStepAfterOthersHaveGivenItUp) {
+  Members members(3, kEpochs, 2, 2);
+  members.AwaitMembers("w1", 3);
+  members["w1"].Kill(SIGSTOP);
+  members.AwaitMembers("w0", 2);
+  members["w1"].Kill(SIGCONT);
+  members.Await(
+      "w1", "DEADLINE_EXCEEDED: elastic run elastic has 1 members and needs 2");
+  members.Kill("w1");
   members.ExpectEachSampleOnceAnEpoch();
 }
 

@@ -157,6 +157,36 @@ TEST_F(RecoveryTest, ATrainerThatHasTakenNoStepIsRefusedOnceAnotherHasBegun) {
   EXPECT_EQ(Losses(*others, {}), wanted_);
 }
 
+// Orders that were under way when another trainer took the pipeline up.
+TEST_F(RecoveryTest, AKeeperOfAFollowedTrainerTakesNoOrder) {
+  testing::LocalCluster cluster(OptionsOf({"one", "other"}));
+  rpc::Agent& trainer = cluster["trainer"];
+  StateClaim claim{.pipeline = "p", .epoch = kEpochsOfTrainer};
+  const auto store = rpc::Create<StateStore>(trainer, "one", claim).Await();
+  ASSERT_THAT(store, IsOk());
+  KeeperSpec spec{.epoch = claim.epoch, .own = *store, .buddy = *store};
+  const auto keeper = rpc::Create<StateKeeper>(trainer, "one", spec).Await();
+  ASSERT_THAT(keeper, IsOk());
+  for (const int64_t step : {3, 4}) {
+    ASSERT_THAT(
+        keeper->Async<&StateKeeper::Begin>(step, RRef<StateStore>()).Await(),
+        IsOk());
+    ASSERT_THAT(keeper->Async<&StateKeeper::Safe>(step).Await(), IsOk());
+  }
+  claim.epoch = 2 * kEpochsOfTrainer;
+  claim.takes_up = true;
+  const auto others =
+      rpc::Create<StateStore>(cluster["other"], "one", claim).Await();
+  ASSERT_THAT(others, IsOk());
+  const auto refused = Fails(StatusCode::kPermissionDenied, "worker other");
+  EXPECT_THAT(keeper->Async<&StateKeeper::Begin>(5, RRef<StateStore>()).Await(),
+              refused);
+  EXPECT_THAT(keeper->Async<&StateKeeper::Begin>(4, *store).Await(), refused);
+  EXPECT_THAT(rpc::Create<StateKeeper>(trainer, "one", spec).Await(), refused);
+  EXPECT_THAT(*others->Async<&StateStore::Fence>(claim.epoch).Await(),
+              ElementsAre(KeptState{0, 3}, KeptState{0, 4}));
+}
+
 // It has been given up, and has the state of the one that is dead.
 TEST_F(RecoveryTest, AWorkerThatIsCutOffIsWaitedForWhereItAloneHasAState) {
   const testing::TempFolder folder;
@@ -316,6 +346,28 @@ TEST_F(RecoveryTest, ACheckpointThatIsResumedFromSurvivesALossInTheFirstStep) {
     EXPECT_EQ(RecoveredStages::LossOf(*pipeline, step),
               wanted_[static_cast<size_t>(step)]);
   }
+}
+
+TEST_F(RecoveryTest, ATrainerThatAnotherHasFollowedSavesNoCheckpoint) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "other"}));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto checkpoints =
+      CheckpointsOf(stages, cluster["trainer"], folder / "checkpoints");
+  ASSERT_THAT(checkpoints, IsOk());
+  RecoveryOptions options;
+  options.journal = folder / "journal";
+  const auto pipeline = stages.Pipeline(options);
+  pipeline->set_checkpoints(checkpoints->get());
+  RecoveredStages::LossOf(*pipeline, 0);
+  ASSERT_THAT((*checkpoints)->Save(1), IsOk());
+  ASSERT_THAT((*checkpoints)->Wait(), IsOk());
+  RecoveredStages others_stages(cluster["other"], kStages);
+  const auto others = others_stages.Pipeline(options);
+  const auto refused = Fails(StatusCode::kPermissionDenied, "worker other");
+  EXPECT_THAT((*checkpoints)->Save(2), refused);
+  EXPECT_THAT(pipeline->Keep(), refused);
+  EXPECT_THAT(CheckpointSteps(folder / "checkpoints"), ElementsAre(1));
 }
 
 TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsThatOfTheLastCheckpoint) {

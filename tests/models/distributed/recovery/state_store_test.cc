@@ -28,8 +28,8 @@ TEST(StateStore, KeepsTheStatesAfterTheLastTwoStepsOfEachPlace) {
   ASSERT_THAT(store.Put(1, {1, 0}, Just(7)), IsOk());
   EXPECT_THAT(*store.Fence(1),
               ElementsAre(KeptState{0, 1}, KeptState{0, 2}, KeptState{1, 0}));
-  EXPECT_EQ(store.Get({0, 2})->at("x").Item(), 2);
-  EXPECT_THAT(store.Get({0, 0}), Fails(StatusCode::kNotFound, "step 0"));
+  EXPECT_EQ(store.Get(1, {0, 2})->at("x").Item(), 2);
+  EXPECT_THAT(store.Get(1, {0, 0}), Fails(StatusCode::kNotFound, "step 0"));
 }
 
 TEST(StateStore, AStepThatIsDoneAgainLeavesNoneThatCameAfterIt) {
@@ -45,7 +45,11 @@ TEST(StateStore, RefusesWhatAnEarlierEpochPuts) {
   EXPECT_THAT(store.Fence(2), IsOk());
   EXPECT_THAT(store.Put(1, {0, 5}, {}),
               Fails(StatusCode::kAborted, "made anew"));
+  // Its memory is still the store's.
+  EXPECT_THAT(store.Drop(1, {0, 4}), Fails(StatusCode::kAborted, "made anew"));
   EXPECT_THAT(*store.Fence(1), ElementsAre(KeptState{0, 4}));
+  EXPECT_THAT(store.Drop(2, {0, 4}), IsOk());
+  EXPECT_THAT(*store.Fence(2), IsEmpty());
 }
 
 rpc::WorkerInfo Trainer(uint64_t incarnation) {
@@ -75,15 +79,19 @@ TEST(StateStore, ATrainerThatTakesAPipelineUpFindsItsStates) {
 TEST(StateStore, RefusesWhateverATrainerAsksThatAnotherHasFollowed) {
   StateStore store;
   ASSERT_THAT(store.Claim(Trainer(1), ClaimOf(1)), IsOk());
+  ASSERT_THAT(store.Put(kEpochsOfTrainer, {0, 3}, {}), IsOk());
   ASSERT_THAT(store.Claim(Trainer(2), ClaimOf(2)), IsOk());
   const auto refused =
       Fails(StatusCode::kPermissionDenied, "trainer2 (incarnation 2)");
   EXPECT_THAT(store.Check(kEpochsOfTrainer + 5), refused);
   EXPECT_THAT(store.Fence(kEpochsOfTrainer + 5), refused);
   EXPECT_THAT(store.Put(kEpochsOfTrainer + 5, {0, 4}, {}), refused);
+  EXPECT_THAT(store.Get(kEpochsOfTrainer + 5, {0, 3}), refused);
+  EXPECT_THAT(store.Drop(kEpochsOfTrainer + 5, {0, 3}), refused);
   EXPECT_THAT(store.Claim(Trainer(1), ClaimOf(1)), refused);
   EXPECT_THAT(store.Claim(Trainer(3), ClaimOf(2)), refused);
   EXPECT_THAT(store.Check(2 * kEpochsOfTrainer), IsOk());
+  EXPECT_THAT(store.Get(2 * kEpochsOfTrainer, {0, 3}), IsOk());
 }
 
 }  // namespace

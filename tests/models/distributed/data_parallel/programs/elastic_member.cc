@@ -2,16 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A member of an elastic run in a process of its own:
-//   elastic_member NAME RENDEZVOUS WORLD_SIZE EPOCHS MEMBERS
-// WORLD_SIZE -1 joins a cluster that has met. Trains for EPOCHS and then until,
-// at the end of an epoch, there are so many MEMBERS. Writes "step STEP of
-// MEMBERS" after each step that has others than the one before, and at the end
-// how often each sample has counted, which its parameters know, and what shows
-// the optimizer's state:
+//   elastic_member NAME RENDEZVOUS WORLD_SIZE EPOCHS MEMBERS LEAST
+// WORLD_SIZE -1 joins a cluster that has met. LEAST: with fewer members no step
+// is taken, and who waits for that long gives up. Trains for EPOCHS and then
+// until, at the end of an epoch, there are so many MEMBERS. Writes "step STEP
+// of MEMBERS" after each step that has others than the one before, and at the
+// end how often each sample has counted, which its parameters know, and what
+// shows the optimizer's state:
 //   seen LEAST to MOST times in EPOCHS epochs, momentum VALUE after STEPS steps
 // then ends when its input does. SIGTERM has it leave after a step.
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <cstdio>
@@ -35,6 +37,7 @@ using baton::Variable;
 using baton::dist::ElasticTraining;
 
 constexpr int64_t kSamples = 96, kBatch = 32;
+constexpr std::chrono::seconds kTimeout{20};
 
 volatile std::sig_atomic_t asked_to_leave = 0;
 
@@ -77,7 +80,8 @@ void Tell(const Counts& model, const ElasticTraining& training) {
             << " after " << training.step() << " steps" << std::endl;
 }
 
-absl::Status Train(baton::rpc::Agent& agent, int epochs, int members) {
+absl::Status Train(baton::rpc::Agent& agent, int epochs, int members,
+                   int least) {
   Counts model;
   baton::optim::Sgd sgd = OptimizerOf(model);
   ASSIGN_OR_RETURN(
@@ -86,7 +90,9 @@ absl::Status Train(baton::rpc::Agent& agent, int epochs, int members) {
           agent, model, sgd,
           {.samples = std::make_shared<baton::data::RandomSampler>(
                kSamples, baton::data::RandomSamplerOptions{.seed = 5}),
-           .batch = kBatch}));
+           .batch = kBatch,
+           .min_members = least,
+           .timeout = kTimeout}));
   int present = 0;
   while (training->epoch() < epochs || !training->at_epoch_start() ||
          present != members) {
@@ -121,7 +127,8 @@ absl::Status Run(char** argv) {
   baton::dist::RegisterElastic(registry);
   ASSIGN_OR_RETURN(const auto agent,
                    JoinCluster(std::move(options), std::move(registry)));
-  RETURN_IF_ERROR(Train(*agent, std::atoi(argv[4]), std::atoi(argv[5])));
+  RETURN_IF_ERROR(Train(*agent, std::atoi(argv[4]), std::atoi(argv[5]),
+                        std::atoi(argv[6])));
   while (asked_to_leave == 0 && std::getchar() != EOF) {
   }
   return agent->Shutdown();
@@ -130,7 +137,7 @@ absl::Status Run(char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) return 2;
+  if (argc != 7) return 2;
   const absl::Status status = baton::CatchErrors([&] { return Run(argv); });
   if (!status.ok()) std::cout << status << std::endl;
   return status.ok() ? 0 : 1;
