@@ -22,6 +22,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/models/distributed/data_parallel/on_each.h"
+#include "tests/models/distributed/data_parallel/reduces_at.h"
 #include "tests/rpc/collectives/groups.h"
 
 namespace baton::dist {
@@ -46,9 +47,9 @@ class TwoLayers final : public nn::Module {
       : generator_(seed),
         last_(MakeModule<nn::Linear>("last", 16, 4, generator_)),
         first_(MakeModule<nn::Linear>("first", 8, 16, generator_)) {}
-  Variable Forward(const Variable& x) override {
-    return last_(Relu(first_(x)));
-  }
+  Variable Forward(const Variable& x) override { return After(Before(x)); }
+  Variable Before(const Variable& x) { return Relu(first_(x)); }
+  Variable After(const Variable& hidden) { return last_(hidden); }
 
  private:
   Generator generator_;
@@ -254,6 +255,39 @@ TEST_P(DataParallelOf, GradientsMayTravelInLessThanTheyAre) {
                         whole.Parameters()[i].grad(), 0.02, 0.004))
           << i;
     }
+  });
+}
+
+// The first layer, which is registered last, is the first in the buckets at the
+// beginning, and none is reduced before its gradients are there.
+TEST(LearningDataParallel, ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
+  const Groups groups(2, kKind);
+  OnEach(2, [&](size_t rank) {
+    TwoLayers model(1);
+    const auto parallel = DataParallel::Make(
+        model, groups[rank], {.buckets = {.first = 1, .others = 1, .last = 1}});
+    ASSERT_THAT(parallel, IsOk());
+    const auto step = [&](const auto& watch) {
+      Variable hidden = model.Before(Inputs(6, rank));
+      watch(hidden);
+      ASSERT_THAT((*parallel)->Backward(
+                      CrossEntropy(model.After(hidden), Targets(6, rank))),
+                  IsOk());
+    };
+    const size_t before = groups[rank]->records().size();
+    size_t then = 0;
+    step([&](Variable& hidden) {
+      hidden.AddHook([&](const Tensor&) {
+        then = groups[rank]->records().size();
+        return Tensor();
+      });
+    });
+    EXPECT_EQ(then, before);
+    std::shared_ptr<const bool> reduced;
+    step([&](Variable& hidden) {
+      reduced = testing::ReducesAt(hidden, *groups[rank]);
+    });
+    EXPECT_TRUE(*reduced);
   });
 }
 
