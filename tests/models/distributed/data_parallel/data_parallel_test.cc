@@ -291,6 +291,45 @@ TEST(LearningDataParallel, ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
   });
 }
 
+TEST(ShardedDataParallel, ClipsByTheNormOfAllShards) {
+  constexpr size_t kRanks = 3;
+  const Groups groups(kRanks, kKind);
+  OnEach(kRanks, [&](size_t rank) {
+    TwoLayers sharded(1), plain(1);
+    const auto train = [&](TwoLayers& model, bool shard) {
+      const auto parallel =
+          DataParallel::Make(model, groups[rank],
+                             {.buckets = {256, 512}, .shard_optimizer = shard});
+      ASSERT_THAT(parallel, IsOk());
+      optim::Sgd sgd(shard ? (*parallel)->shards() : model.Parameters(),
+                     {.lr = 0.1});
+      sgd.set_clip({.norm = 0.01});
+      for (uint64_t i = 0; i < 5; ++i) {
+        sgd.ZeroGrad();
+        const uint64_t seed = i * 7 + rank;
+        ASSERT_THAT((*parallel)->Backward(
+                        CrossEntropy(model(Inputs(6, seed)), Targets(6, seed))),
+                    IsOk());
+        if (!shard) {
+          sgd.Step();
+          continue;
+        }
+        const auto norm = (*parallel)->NormOfShards();
+        ASSERT_THAT(norm, IsOk());
+        EXPECT_GT(*norm, 0.01);
+        sgd.Step([](const Variable& each) { return each.gradient(); }, nullptr,
+                 *norm);
+        ASSERT_THAT((*parallel)->GatherParameters(), IsOk());
+      }
+    };
+    train(sharded, true);
+    train(plain, false);
+    const nn::StateMap expected = plain.StateDict();
+    for (const auto& [name, value] : sharded.StateDict())
+      EXPECT_TRUE(ops::AllClose(value, expected.at(name), 1e-5, 1e-6)) << name;
+  });
+}
+
 int64_t StateElements(const optim::Optimizer& optimizer) {
   int64_t elements = 0;
   for (const auto& [name, tensor] : optimizer.ExportState())
