@@ -24,6 +24,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/participants.h"
 #include "examples/support/training_log.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
@@ -213,6 +214,7 @@ absl::StatusOr<Measurement> Train(const Devices& devices,
 }
 
 absl::Status Run(rpc::Agent& agent) {
+  RETURN_IF_ERROR(CheckCompute(agent, /*gpus=*/true));
   ASSIGN_OR_RETURN(const std::vector<Variant> variants, Variants());
   Findings findings;
   std::vector<Curve> curves;
@@ -231,6 +233,8 @@ absl::Status Run(rpc::Agent& agent) {
     }
     findings.measurements.push_back(std::move(measurement));
   }
+  findings.further += FormatShares(findings.measurements, "reducing_share",
+                                   "adds up gradients");
   findings.charts = {{"accuracy", CurvesChart("accuracy", "LeNet data-parallel",
                                               "epoch", "accuracy", curves)}};
   return Tell(findings);

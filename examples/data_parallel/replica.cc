@@ -35,11 +35,6 @@ absl::StatusOr<std::unique_ptr<Replica>> Replica::Make(
 absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
   task_ = task;
   compute_ = call.agent().self().compute;
-  if (task.shard && compute_.dtype == DType::kF16) {
-    return absl::InvalidArgumentError(
-        "a divided optimizer does not know whether the others' gradients have "
-        "overflowed: take bf16, or ddp");
-  }
   if (task.power_sgd_rank > 0 && compute_.dtype == DType::kF16) {
     return absl::InvalidArgumentError(
         "thin matrices keep a gradient that has overflowed: take bf16");

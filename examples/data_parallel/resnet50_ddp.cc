@@ -7,7 +7,11 @@
 //   baton-run --workers=2 --device=cuda --dtype=tf32
 //       --worker_program=resnet50_ddp --
 //       resnet50_ddp --batch=60 --variants=single,ddp
+// or, each copy a pipeline of two workers:
+//   baton-run --workers=4 --worker_program=resnet50_ddp --
+//       resnet50_ddp --pipeline_stages=2 --variants=single,ddp
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,6 +21,7 @@
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "examples/data_parallel/pipelined_replicas.h"
 #include "examples/data_parallel/replica.h"
 #include "examples/support/charts.h"
 #include "examples/support/findings.h"
@@ -62,6 +67,13 @@ ABSL_FLAG(int, power_sgd_rank, 0,
           "columns, which PowerSGD finds; 0: as they are");
 ABSL_FLAG(bool, sync_batch_norm, false,
           "batch norms take the batches of all workers as one");
+ABSL_FLAG(int, pipeline_stages, 1,
+          "of single and ddp: workers that share a copy of the model, as a "
+          "pipeline of so many stages, 1 to 4; --batch and single then are of "
+          "a pipeline");
+ABSL_FLAG(int64_t, split_size, 0,
+          "with --pipeline_stages, images of a micro-batch; 0: a quarter of a "
+          "batch");
 ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
 
 namespace baton::examples {
@@ -79,6 +91,36 @@ constexpr std::chrono::minutes kStep{10};
 
 bool IsAveraged(const std::string& variant) {
   return variant == "periodic" || variant == "gossip";
+}
+
+int Stages() { return absl::GetFlag(FLAGS_pipeline_stages); }
+
+// What pipelines take of the flags.
+absl::Status CheckPipelines() {
+  RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_pipeline_stages));
+  RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_split_size));
+  if (Stages() == 1) {
+    if (absl::GetFlag(FLAGS_split_size) == 0) return absl::OkStatus();
+    return tools::WrongFlag("split_size", "goes with --pipeline_stages");
+  }
+  if (Stages() > 4) return tools::WrongFlag("pipeline_stages", "takes 1 to 4");
+  if (absl::GetFlag(FLAGS_split_size) > absl::GetFlag(FLAGS_batch))
+    return tools::WrongFlag("split_size", "is at most --batch");
+  for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
+    if (variant != "single" && variant != "ddp")
+      return tools::WrongFlag("pipeline_stages", "must be 1 for " + variant);
+  }
+  const std::pair<const char*, bool> others[] = {
+      {"data", !absl::GetFlag(FLAGS_data).empty()},
+      {"steps_per_call", absl::GetFlag(FLAGS_steps_per_call) != 0},
+      {"bucket_mb", absl::GetFlag(FLAGS_bucket_mb) != 25},
+      {"gradients", absl::GetFlag(FLAGS_gradients) != "fp32"},
+      {"power_sgd_rank", absl::GetFlag(FLAGS_power_sgd_rank) != 0},
+      {"sync_batch_norm", absl::GetFlag(FLAGS_sync_batch_norm)}};
+  for (const auto& [flag, given] : others) {
+    if (given) return tools::WrongFlag(flag, "goes not with --pipeline_stages");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckFlags() {
@@ -101,7 +143,7 @@ absl::Status CheckFlags() {
     if (variant == "zero" && columns > 0)
       return tools::WrongFlag("power_sgd_rank", "must be 0 for " + variant);
   }
-  return absl::OkStatus();
+  return CheckPipelines();
 }
 
 absl::StatusOr<ReplicaTask> TaskFromFlags() {
@@ -135,7 +177,8 @@ absl::StatusOr<Workers> MembersOf(const rpc::Agent& agent,
     return absl::UnavailableError(
         "no worker is there to train: give baton-run --workers=2");
   }
-  if (variant == "single") members.resize(1);
+  if (variant == "single")
+    members.resize(std::min(members.size(), static_cast<size_t>(Stages())));
   return members;
 }
 
@@ -190,6 +233,15 @@ absl::StatusOr<std::vector<RRef<Replica>>> MakeReplicas(
   return AwaitEach(made);
 }
 
+std::vector<Detail> CircumstancesOf(const ReplicaTask& task,
+                                    const Workers& members) {
+  return {{"workers", static_cast<int64_t>(task.members.size())},
+          {"compute", members.front().compute.ToString()},
+          {"batch", task.batch},
+          {"depth", static_cast<int64_t>(task.model.depth)},
+          {"gradients", absl::GetFlag(FLAGS_gradients)}};
+}
+
 std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
                               const std::vector<ReplicaSteps>& timed,
                               const std::vector<double>& losses) {
@@ -198,16 +250,34 @@ std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
     waited += steps.waited_s;
     seconds += steps.seconds;
   }
-  return {{"workers", static_cast<int64_t>(task.members.size())},
-          {"compute", members.front().compute.ToString()},
-          {"batch", task.batch},
-          {"depth", static_cast<int64_t>(task.model.depth)},
-          {"gradients", absl::GetFlag(FLAGS_gradients)},
-          {"gradient_bytes", timed.back().bytes},
-          {"state_bytes", timed.back().state_bytes},
-          {"kernels", timed.back().kernels},
-          {"waited_share", waited / seconds},
-          {"losses", losses}};
+  std::vector<Detail> details = CircumstancesOf(task, members);
+  for (Detail& detail :
+       std::vector<Detail>{{"gradient_bytes", timed.back().bytes},
+                           {"state_bytes", timed.back().state_bytes},
+                           {"kernels", timed.back().kernels},
+                           {"waited_share", waited / seconds},
+                           {"losses", losses}}) {
+    details.push_back(std::move(detail));
+  }
+  return details;
+}
+
+absl::StatusOr<Measurement> TrainOverPipelines(rpc::Agent& agent,
+                                               const std::string& variant,
+                                               const ReplicaTask& task,
+                                               const Workers& members) {
+  ASSIGN_OR_RETURN(
+      Measurement measured,
+      TrainPipelines(agent, variant, task,
+                     {.stages = Stages(),
+                      .split_size = absl::GetFlag(FLAGS_split_size),
+                      .warm_up = absl::GetFlag(FLAGS_warm_up),
+                      .steps = absl::GetFlag(FLAGS_steps)}));
+  for (Detail& detail : CircumstancesOf(task, members))
+    measured.details.push_back(std::move(detail));
+  measured.details.push_back(
+      {"pipeline_stages", static_cast<int64_t>(Stages())});
+  return measured;
 }
 
 absl::StatusOr<Measurement> Train(rpc::Agent& agent,
@@ -215,6 +285,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   ASSIGN_OR_RETURN(ReplicaTask task, TaskFromFlags());
   ASSIGN_OR_RETURN(const Workers members, MembersOf(agent, variant));
   for (const auto& member : members) task.members.push_back(member.name);
+  if (Stages() > 1) return TrainOverPipelines(agent, variant, task, members);
   task.shard = variant == "zero";
   task.gossip = variant == "gossip";
   if (IsAveraged(variant))
@@ -254,7 +325,10 @@ absl::Status Run(rpc::Agent& agent) {
     ASSIGN_OR_RETURN(Measurement measured, Train(agent, variant));
     findings.measurements.push_back(std::move(measured));
   }
-  findings.further = NoteEfficiency(findings.measurements);
+  findings.further = NoteEfficiency(findings.measurements) +
+                     FormatShares(findings.measurements, "waited_share",
+                                  "waits for gradients of others") +
+                     FormatBubbles(findings.measurements);
   findings.charts = {
       {"loss", LossChart("Data parallel", findings.measurements)}};
   return Tell(findings);

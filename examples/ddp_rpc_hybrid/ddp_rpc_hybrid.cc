@@ -287,6 +287,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
 }
 
 absl::Status Run(rpc::Agent& agent) {
+  RETURN_IF_ERROR(CheckCompute(agent, /*gpus=*/false));
   ASSIGN_OR_RETURN(const WordTexts texts, ReadWordsFromFlags());
   Findings findings;
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
@@ -297,7 +298,9 @@ absl::Status Run(rpc::Agent& agent) {
                           texts.held_out.numel());
     findings.measurements.push_back(std::move(measured));
   }
-  findings.further += NoteEfficiency(findings.measurements);
+  findings.further += NoteEfficiency(findings.measurements) +
+                      FormatShares(findings.measurements, "waited_share",
+                                   "waits for gradients of others");
   findings.charts = {
       {"loss", LossChart("Rows at servers, the rest data-parallel",
                          findings.measurements)}};

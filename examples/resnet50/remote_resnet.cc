@@ -14,6 +14,21 @@ absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
       settings, options);
 }
 
+std::optional<std::vector<std::string>> EvenCuts(int stages) {
+  switch (stages) {
+    case 1:
+      return std::vector<std::string>();
+    case 2:
+      return std::vector<std::string>{"layer2"};
+    case 3:
+      return std::vector<std::string>{"layer1", "layer3"};
+    case 4:
+      return std::vector<std::string>{"layer1", "layer2", "layer3"};
+    default:
+      return std::nullopt;
+  }
+}
+
 PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings) {
   return PlannedRemoteModel<dist::ResNetStage>(
       agent,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ using RemoteResNet = RemoteModel<dist::ResNetStage>;
 absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const Settings& settings, const RemoteResNet::Options& options);
+
+// The cuts that share the work evenly, by the time of ResNet's layers, for 1 to
+// 4 stages.
+std::optional<std::vector<std::string>> EvenCuts(int stages);
 
 // For ChooseStages. The agent outlives it.
 PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings);

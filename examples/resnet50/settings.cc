@@ -3,9 +3,12 @@
 
 #include "examples/resnet50/settings.h"
 
+#include <utility>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "examples/resnet50/remote_resnet.h"
 #include "examples/support/saving_flags.h"
 #include "tools/command_line.h"
 
@@ -39,20 +42,9 @@ using tools::WrongFlag;
 // That of PyTorch's model-parallel tutorial.
 constexpr int64_t kUsualSplitSize = 20;
 
-// Cuts that share the work evenly, by the time of ResNet's layers.
-absl::StatusOr<std::vector<std::string>> EvenCuts(int stages) {
-  switch (stages) {
-    case 1:
-      return std::vector<std::string>();
-    case 2:
-      return std::vector<std::string>{"layer2"};
-    case 3:
-      return std::vector<std::string>{"layer1", "layer3"};
-    case 4:
-      return std::vector<std::string>{"layer1", "layer2", "layer3"};
-    default:
-      return WrongFlag("stages", "takes 1 to 4; for more name the --cuts");
-  }
+absl::StatusOr<std::vector<std::string>> CutsInto(int stages) {
+  if (auto cuts = EvenCuts(stages)) return *std::move(cuts);
+  return WrongFlag("stages", "takes 1 to 4; for more name the --cuts");
 }
 
 absl::StatusOr<dist::Loss> LossFlag(bool real_data) {
@@ -97,7 +89,7 @@ absl::Status ReadExperiment(Settings& settings) {
 
 absl::StatusOr<Settings> SettingsFromFlags() {
   Settings settings;
-  PipelineDefaults defaults = {.split_size = kUsualSplitSize, .cuts = EvenCuts};
+  PipelineDefaults defaults = {.split_size = kUsualSplitSize, .cuts = CutsInto};
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_batch));
   defaults.batch = absl::GetFlag(FLAGS_batch);
   ASSIGN_OR_RETURN(static_cast<PipelineSettings&>(settings),

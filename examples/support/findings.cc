@@ -3,8 +3,11 @@
 
 #include "examples/support/findings.h"
 
+#include <variant>
+
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/status.h"
 #include "examples/support/charts.h"
 #include "tools/command_line.h"
@@ -26,6 +29,20 @@ absl::Status Tell(const Findings& findings) {
   ASSIGN_OR_RETURN(const std::string drawn,
                    TellDrawn(DrawCharts(folder, findings.charts)));
   return tools::Print(drawn);
+}
+
+std::string FormatShares(const std::vector<Measurement>& measurements,
+                         const std::string& name, const std::string& does) {
+  std::string lines;
+  for (const Measurement& measured : measurements) {
+    for (const Detail& detail : measured.details) {
+      if (detail.name != name) continue;
+      absl::StrAppendFormat(&lines, "%s: %.1f%% of the time %s\n",
+                            measured.variant,
+                            100 * std::get<double>(detail.value), does);
+    }
+  }
+  return lines;
 }
 
 }  // namespace baton::examples

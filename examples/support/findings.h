@@ -23,4 +23,9 @@ struct Findings {
 // that --plot does.
 absl::Status Tell(const Findings& findings);
 
+// A line for each measurement that has the detail `name`, which is a share of
+// its time: "ddp: 12.3% of the time `does`".
+std::string FormatShares(const std::vector<Measurement>& measurements,
+                         const std::string& name, const std::string& does);
+
 }  // namespace baton::examples

@@ -49,6 +49,32 @@ inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
                    " workers leaves none to train"));
 }
 
+// InvalidArgument, as of the flags --device and --dtype, where the caller or a
+// worker declares a GPU and the program has no use for one (`gpus`), or weights
+// of another dtype than f32.
+inline absl::Status CheckCompute(const std::vector<rpc::WorkerInfo>& workers,
+                                 bool gpus) {
+  for (const rpc::WorkerInfo& worker : workers) {
+    const rpc::Compute& compute = worker.compute;
+    if (compute.device.is_cuda() && !gpus) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--device=", compute.device.ToString(), " of ",
+                       worker.name, ": this program computes on CPUs alone"));
+    }
+    if (compute.dtype != DType::kF32) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--dtype of ", worker.name, ": this program's weights ",
+                       "are fp32, not ", Name(compute.dtype)));
+    }
+  }
+  return absl::OkStatus();
+}
+inline absl::Status CheckCompute(const rpc::Agent& agent, bool gpus) {
+  std::vector<rpc::WorkerInfo> all = rpc::OthersButSpares(agent);
+  all.push_back(agent.self());
+  return CheckCompute(all, gpus);
+}
+
 // Nothing where the worker that was called is lost.
 template <typename R>
 Future<std::optional<R>> UnlessLost(const Future<R>& call) {

@@ -30,6 +30,14 @@ Collective Describe(Kind kind, const Tensor& tensor, int root = -1,
   return what;
 }
 
+// For calls that the host makes.
+absl::Status CheckNotRecorded(absl::string_view call) {
+  if (!Graph::IsRecording()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      call, ": the host does this, so a replay would not repeat it; only ",
+      "collectives of GPUs can be recorded"));
+}
+
 Tensor FirstOf(const std::vector<Tensor>& tensors) {
   return tensors.empty() ? Tensor() : tensors.front();
 }
@@ -205,9 +213,9 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
       BackendFor(!work.several.empty() ? work.several.front()
                  : work.in.defined()   ? work.in
                                        : work.out);
-  if (backend.waits() && Graph::IsRecording()) {
-    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
-        work.what.ToString(), ": only collectives of GPUs can be recorded")));
+  if (backend.waits()) {
+    const absl::Status checked = CheckNotRecorded(work.what.ToString());
+    if (!checked.ok()) return ReadyFuture<void>(checked);
   }
   Promise<void> promise;
   MutexLock lock(post_mutex_);
@@ -229,6 +237,8 @@ Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
     return ReadyFuture<void>(absl::InvalidArgumentError(
         absl::StrCat("send: no tensor, or no other member, of rank ", to)));
   }
+  if (const absl::Status checked = CheckNotRecorded("send"); !checked.ok())
+    return ReadyFuture<void>(checked);
   const auto peer = static_cast<size_t>(to);
   Letter letter{.from = ticket_, .tag = tag, .number = 0, .tensor = tensor};
   {
@@ -249,6 +259,8 @@ Future<void> ProcessGroup::Receive(const Tensor& into, int from, int tag,
     return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
         "receive: no tensor, or no other member, of rank ", from)));
   }
+  if (const absl::Status checked = CheckNotRecorded("receive"); !checked.ok())
+    return ReadyFuture<void>(checked);
   return Watch(mailbox_.Receive(tickets_[static_cast<size_t>(from)], tag, into),
                absl::StrCat("receive from ", NameOfRank(from), ", tag ", tag),
                options);

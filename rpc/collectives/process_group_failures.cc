@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/collectives/nccl_backend.h"
@@ -21,6 +22,20 @@ constexpr std::chrono::milliseconds kComparison{500};
 constexpr std::chrono::milliseconds kNotice{2000};
 // How long the cluster may take to report the death of a worker.
 constexpr std::chrono::milliseconds kNews{1000};
+
+// A line for each member: whoever reads the log of one has all records.
+void LogFlights(const std::string& call,
+                const std::vector<MemberFlight>& flights) {
+  for (const MemberFlight& flight : flights) {
+    std::vector<std::string> records;
+    for (const FlightRecord& record :
+         flight.records.value_or(std::vector<FlightRecord>()))
+      records.push_back(record.ToString());
+    LogWarning(call, ": records of ", flight.member, ": ",
+               flight.records.has_value() ? absl::StrJoin(records, "; ")
+                                          : "it did not answer");
+  }
+}
 
 }  // namespace
 
@@ -96,6 +111,7 @@ void ProcessGroup::Fail(const Collective& what, uint64_t sequence,
   if (absl::IsDeadlineExceeded(status) || absl::IsFailedPrecondition(status)) {
     Compare([end, what, sequence, status,
              call](const std::vector<MemberFlight>& flights) {
+      LogFlights(call, flights);
       std::string why = CompareFlights(what, sequence, flights);
       if (why.empty()) why = std::string(status.message());
       end(absl::Status(status.code(), absl::StrCat(call, ": ", why)));

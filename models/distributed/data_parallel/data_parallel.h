@@ -116,7 +116,15 @@ class DataParallel {
   // of parameters and buckets stays that of the first step. On a GPU the parts
   // arrive in the order in which a forward uses them, and the host does not
   // wait; a recorded step should begin with this call.
+  // A loss scale must be given to Backward, among the gradients of the outputs:
+  // if a gradient overflows, each member then has NaNs in a shard, so that all
+  // scalers skip the step. A limit on the norm needs the norm of all shards
+  // (no call in a recording; it waits for the GPU):
+  //   ASSIGN_OR_RETURN(const double norm, parallel->NormOfShards());
+  //   adam.Step([](const Variable& shard) { return shard.gradient(); },
+  //             nullptr, norm);
   const std::vector<Variable>& shards() const { return shards_; }
+  absl::StatusOr<double> NormOfShards();
   absl::Status GatherParameters();
 
   rpc::ProcessGroup& group() const { return *group_; }
@@ -147,12 +155,16 @@ class DataParallel {
   void Shard();
   Tensor ShardOf(const Tensor& all) const;
   void LeaveGradients();
+  // The sum over the members of the squares of their shards' gradients, f64 [].
+  absl::StatusOr<Tensor> SquareNormOfShards();
+  // Gives each member NaNs if a gradient of one is not finite.
+  absl::Status ShareOverflow();
   // Agrees with the others on the next step, or on Join.
   absl::Status MeetOthers(bool has_inputs);
   // Aborts the group if `backward`, or what follows it, fails.
   using Backwards = std::function<absl::Status(const LeafTaker& take)>;
-  absl::Status Run(const Backwards& backward);
-  absl::Status Reduce(const Backwards& backward);
+  absl::Status Run(const Backwards& backward, bool scaled = false);
+  absl::Status Reduce(const Backwards& backward, bool scaled);
   absl::Status FollowOthers();
   absl::Status AdoptOrder(const std::vector<size_t>& order);
 

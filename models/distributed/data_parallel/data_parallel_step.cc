@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "autograd/distributed/step_count.h"
@@ -13,6 +14,7 @@
 #include "core/status.h"
 #include "core/stream.h"
 #include "models/distributed/data_parallel/data_parallel.h"
+#include "optim/optimizer.h"
 
 // The collectives of one step.
 namespace baton::dist {
@@ -165,14 +167,19 @@ absl::Status DataParallel::Backward(const Variable& loss) {
 
 absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
                                     const std::vector<Tensor>& grad_outputs) {
-  return Run([&](const LeafTaker& take) {
-    autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
-                       [&](const Variable& leaf, const Gradient& gradient) {
-                         if (!take(leaf, gradient))
-                           Variable(leaf).AccumulateGrad(gradient);
-                       });
-    return absl::OkStatus();
-  });
+  const bool scaled =
+      std::any_of(grad_outputs.begin(), grad_outputs.end(),
+                  [](const Tensor& scale) { return scale.defined(); });
+  return Run(
+      [&](const LeafTaker& take) {
+        autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
+                           [&](const Variable& leaf, const Gradient& gradient) {
+                             if (!take(leaf, gradient))
+                               Variable(leaf).AccumulateGrad(gradient);
+                           });
+        return absl::OkStatus();
+      },
+      scaled);
 }
 
 absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
@@ -188,15 +195,15 @@ absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
   });
 }
 
-absl::Status DataParallel::Run(const Backwards& backward) {
-  absl::Status status = CatchErrors([&] { return Reduce(backward); });
+absl::Status DataParallel::Run(const Backwards& backward, bool scaled) {
+  absl::Status status = CatchErrors([&] { return Reduce(backward, scaled); });
   // The other members are waiting for what will not come.
   if (!status.ok() && group_->status().ok())
     group_->Abort(Annotate(status, "data parallel"));
   return status;
 }
 
-absl::Status DataParallel::Reduce(const Backwards& backward) {
+absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
   const auto begin = Now::now();
   RETURN_IF_ERROR(AwaitFormer());
   RETURN_IF_ERROR(MeetOthers(true));
@@ -220,6 +227,7 @@ absl::Status DataParallel::Reduce(const Backwards& backward) {
   const auto computed = Now::now();
   RETURN_IF_ERROR(pass.Finish());
   LeaveGradients();
+  if (scaled && options_.shard_optimizer) RETURN_IF_ERROR(ShareOverflow());
   RETURN_IF_ERROR(AdoptOrder(order));
   clock_->Reduced(stream());
   settled_ = true;
@@ -246,6 +254,39 @@ void DataParallel::LeaveGradients() {
   }
   for (size_t bucket = 0; bucket < shards_.size(); ++bucket)
     shards_[bucket].set_grad(ShardOf(buckets_->all(bucket)));
+}
+
+absl::StatusOr<Tensor> DataParallel::SquareNormOfShards() {
+  const StreamScope scope(stream());
+  std::vector<Tensor> gradients;
+  for (const Variable& shard : shards_) gradients.push_back(shard.grad());
+  const Tensor sum = optim::Optimizer::SquareNorm(gradients);
+  RETURN_IF_ERROR(AwaitOrLeave({group_->AllReduce(sum)}));
+  return sum;
+}
+
+absl::StatusOr<double> DataParallel::NormOfShards() {
+  if (!options_.shard_optimizer || Graph::IsRecording()) {
+    return absl::FailedPreconditionError(
+        "the norm of all shards is for groups that were made with "
+        "shard_optimizer, and not for recordings");
+  }
+  return CatchErrors([&]() -> absl::StatusOr<double> {
+    ASSIGN_OR_RETURN(const Tensor sum, SquareNormOfShards());
+    return std::sqrt(sum.Item());
+  });
+}
+
+// Zero times what is not finite is a NaN. It must not get into the bucket,
+// whose padding nothing writes; the first bucket is a small one.
+absl::Status DataParallel::ShareOverflow() {
+  if (shards_.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const Tensor sum, SquareNormOfShards());
+  const StreamScope scope(stream());
+  const Tensor gradient = shards_.front().grad();
+  shards_.front().set_grad(
+      ops::Add(gradient, ops::MulScalar(sum, 0).To(gradient.dtype())));
+  return absl::OkStatus();
 }
 
 absl::Status DataParallel::MeetOthers(bool has_inputs) {

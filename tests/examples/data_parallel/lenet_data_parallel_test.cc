@@ -19,6 +19,7 @@
 namespace baton::examples {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 tools::Outcome RunLeNet(const std::string& data,
@@ -54,6 +55,9 @@ TEST(LeNetDataParallel, IsAsGoodOnTwoDevicesAsOnOne) {
   EXPECT_GT(two["accuracy"], 0.95);
   for (const std::string way : {"star", "tree", "ring", "library"})
     EXPECT_GT(two[way + "_40004_ms"], 0) << way;
+  EXPECT_GT(two["reducing_share"], 0);
+  EXPECT_LT(two["reducing_share"], 1);
+  EXPECT_THAT(outcome.output, ContainsRegex("2: .*% of the time adds up"));
 }
 
 TEST(LeNetDataParallel, TakesLargerBatchesAndRatesOnMoreDevices) {

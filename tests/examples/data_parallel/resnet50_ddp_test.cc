@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
@@ -18,15 +19,23 @@
 namespace baton::examples {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-tools::Outcome RunDdp(std::vector<std::string> flags) {
+tools::Outcome RunDdp(std::vector<std::string> flags, int workers = 2) {
   const std::string program = testing::ProgramPath("resnet50_ddp");
-  std::vector<std::string> command = {
-      "baton-run", "--workers=2", "--worker_program=" + program,
-      "--",        program,       "--depth=18",
-      "--width=4", "--classes=5", "--image=32",
-      "--batch=4", "--steps=14",  "--warm_up=1"};
+  std::vector<std::string> command = {"baton-run",
+                                      absl::StrCat("--workers=", workers),
+                                      "--worker_program=" + program,
+                                      "--",
+                                      program,
+                                      "--depth=18",
+                                      "--width=4",
+                                      "--classes=5",
+                                      "--image=32",
+                                      "--batch=4",
+                                      "--steps=14",
+                                      "--warm_up=1"};
   command.insert(command.end(), flags.begin(), flags.end());
   return tools::RunProgram(command);
 }
@@ -48,6 +57,10 @@ TEST(Resnet50Ddp, TrainsReplicasThatStayTheSame) {
   EXPECT_EQ(ddp["workers"], 2);
   EXPECT_EQ(ddp["losses"].size(), 15u);
   EXPECT_GT(ddp["gradient_bytes"], 0);
+  EXPECT_GT(ddp["waited_share"], 0);
+  EXPECT_LT(ddp["waited_share"], 1);
+  EXPECT_THAT(outcome.output,
+              ContainsRegex("ddp: .*% of the time waits for gradients"));
   // Half of its images are the single one's, and its weights are so at first.
   EXPECT_NE(single["losses"][0], ddp["losses"][0]);
   EXPECT_LT(ddp["losses"][14], ddp["losses"][0]);
@@ -140,6 +153,45 @@ TEST(Resnet50Ddp, SendsThinMatrices) {
   EXPECT_LT(found[1]["gradient_bytes"], found[0]["gradient_bytes"]);
   EXPECT_EQ(found[1]["losses"][0], found[0]["losses"][0]);
   EXPECT_LT(found[1]["losses"][14], found[1]["losses"][0]);
+}
+
+TEST(Resnet50Ddp, TrainsCopiesThatArePipelines) {
+  const testing::TempFolder folder;
+  const std::string results = folder / "results.jsonl";
+  const tools::Outcome outcome =
+      RunDdp({"--pipeline_stages=2", "--split_size=2", "--variants=single,ddp",
+              "--json=" + results},
+             4);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("ddp: scaling efficiency: "));
+  EXPECT_THAT(outcome.output, HasSubstr("ddp: schedule 1f1b, bubble "));
+  std::ifstream file(results);
+  std::vector<nlohmann::json> found;
+  for (std::string line; std::getline(file, line);)
+    found.push_back(nlohmann::json::parse(line));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["workers"], 2);
+  EXPECT_EQ(found[1]["workers"], 4);
+  EXPECT_EQ(found[1]["replicas"], 2);
+  EXPECT_GT(found[1]["efficiency"], 0);
+  EXPECT_GT(found[1]["images_per_s"], 0);
+  for (const auto& each : found) {
+    EXPECT_EQ(each["pipeline_stages"], 2);
+    EXPECT_EQ(each["repeats"], 14);
+    const std::vector<double> losses = each["losses"];
+    EXPECT_LT(losses.back(), losses.front());
+  }
+  // Half of its images are the single one's, and its weights are so at first.
+  EXPECT_NE(found[0]["losses"][0], found[1]["losses"][0]);
+}
+
+TEST(Resnet50Ddp, NamesWhatGoesNotWithPipelines) {
+  for (const std::string flag :
+       {"gradients=bf16", "sync_batch_norm", "variants=zero", "data=images"}) {
+    const tools::Outcome outcome = RunDdp({"--pipeline_stages=2", "--" + flag});
+    EXPECT_EQ(outcome.code, 2) << flag;
+    EXPECT_THAT(outcome.output, HasSubstr("pipeline_stages")) << flag;
+  }
 }
 
 TEST(Resnet50Ddp, NamesAFlagThatIsWrong) {

@@ -28,6 +28,7 @@ TEST_P(BrokenGroups, ADeadlineNamesWhoHasNotCome) {
   groups_.ExpectEach(
       [](size_t, ProcessGroup& group) { return group.Barrier(); });
   const Tensor x = Tensor::Ones({100'000}), y = Tensor::Ones({100'000});
+  ::testing::internal::CaptureStderr();
   // Nobody else's ends before this one's.
   const auto first = groups_[0]->AllReduce(x, {}, {.timeout = 200ms});
   const auto second = groups_[2]->AllReduce(y);
@@ -41,6 +42,14 @@ TEST_P(BrokenGroups, ADeadlineNamesWhoHasNotCome) {
                               "all_reduce sum f32[100000] (#2 of group world) "
                               "at rank 0 (w0)"));
   }
+  // What was compared is in the log.
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  const std::string records = "(#2 of group world) at rank 0 (w0): records of ";
+  const std::string reduces = "#1 barrier, done; #2 all_reduce sum f32[100000]";
+  for (const std::string& line : std::vector<std::string>{
+           "rank 0 (w0): " + reduces, "rank 1 (w1): #1 barrier, done\n",
+           "rank 2 (w2): " + reduces})
+    EXPECT_THAT(log, ::testing::HasSubstr(records + line));
   // It is broken for all, the one that was not there among them.
   EXPECT_THAT(groups_[1]->Barrier().Await(20s),
               Fails(StatusCode::kDeadlineExceeded, "rank 1 (w1)"));

@@ -110,9 +110,14 @@ TEST_F(GpuGroups, ReplaysDoWhatWasRecorded) {
 TEST_F(GpuGroups, OnlyWhatGpusDoIsRecorded) {
   Meet();
   const Tensor x = Tensor::Ones({4});
-  Future<void> call;
-  Graph::Record({groups_->device(0)}, [&] { call = group(0).AllReduce(x); });
-  EXPECT_THAT(call.Await(), Fails(StatusCode::kInvalidArgument, "recorded"));
+  const Tensor on_gpu = Full(0, 4, 1);
+  std::vector<Future<void>> calls;
+  Graph::Record({groups_->device(0)}, [&] {
+    calls = {group(0).AllReduce(x), group(0).Send(on_gpu, 1),
+             group(0).Receive(on_gpu, 1)};
+  });
+  for (const Future<void>& call : calls)
+    EXPECT_THAT(call.Await(), Fails(StatusCode::kInvalidArgument, "recorded"));
 }
 
 TEST_F(GpuGroups, ADeadlineNamesWhoHasNotComeAndFreesTheGpu) {

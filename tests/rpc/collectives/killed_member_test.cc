@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 
+#include "absl/strings/str_cat.h"
 #include "tests/rpc/collectives/groups.h"
 #include "tests/support/member_processes.h"
 
@@ -12,31 +14,30 @@
 namespace baton::testing {
 namespace {
 
-class KilledMember : public ::testing::TestWithParam<std::string> {
+class KilledMember
+    : public ::testing::TestWithParam<std::tuple<std::string, int>> {
  protected:
-  MemberProcesses members_{MembersHere(3), "group_member", {GetParam()}};
+  MemberProcesses members_{
+      MembersHere(3), "group_member", {std::get<0>(GetParam())}};
 };
 
 TEST_P(KilledMember, IsNamedToAllOthersWhoGoOnWithTheRightMean) {
-  members_.KillAndExpectTheRestToGoOn(1);
+  members_.KillAndExpectTheRestToGoOn(std::get<1>(GetParam()));
 }
 
-INSTANTIATE_TEST_SUITE_P(InA, KilledMember,
-                         ::testing::Values("all_reduce", "broadcast", "reduce",
-                                           "all_gather", "reduce_scatter",
-                                           "gather", "scatter", "all_to_all",
-                                           "barrier"),
-                         [](const auto& info) { return info.param; });
-
-// Where the members of a group meet.
-class KilledFirstMember : public KilledMember {};
-
-TEST_P(KilledFirstMember, LeavesOthersThatMeetElsewhere) {
-  members_.KillAndExpectTheRestToGoOn(0);
-}
-
-INSTANTIATE_TEST_SUITE_P(InA, KilledFirstMember,
-                         ::testing::Values("all_reduce"));
+// Rank 0 is the root, and the others meet at it.
+INSTANTIATE_TEST_SUITE_P(
+    InA, KilledMember,
+    ::testing::Combine(::testing::Values("all_reduce", "broadcast", "reduce",
+                                         "all_gather", "reduce_scatter",
+                                         "gather", "scatter", "all_to_all",
+                                         "barrier", "all_reduce_many",
+                                         "broadcast_many", "send_receive"),
+                       ::testing::Values(0, 1)),
+    [](const auto& info) {
+      return absl::StrCat(std::get<0>(info.param), "_loses_",
+                          std::get<1>(info.param));
+    });
 
 }  // namespace
 }  // namespace baton::testing

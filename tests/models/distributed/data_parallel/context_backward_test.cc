@@ -18,11 +18,11 @@
 #include "models/nn/linear.h"
 #include "optim/sgd.h"
 #include "tests/models/distributed/data_parallel/on_each.h"
+#include "tests/models/distributed/data_parallel/reduces_at.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/steps_of.h"
 #include "tests/support/toy_stages.h"
-#include "tests/support/within.h"
 
 // Replicas whose backward goes through a context, to another worker and back.
 namespace baton::dist {
@@ -201,24 +201,14 @@ TEST_F(ContextBackward, ReducesWhatIsThereWhileItRuns) {
     const Module<DenseStage> middle = MakeMiddle(rank);
     Context ctx(agent(rank));
     Variable x = ends.Before(ShareOfContext(ContextInputs(), rank));
-    const size_t before = groups_[rank]->records().size();
-    bool reduced = false;
-    // Comes behind the last layer's gradients, and before the first one's.
-    x.AddHook([&](const Tensor&) {
-      reduced = testing::Within(std::chrono::seconds(20), [&] {
-        const auto records = groups_[rank]->records();
-        return records.size() > before &&
-               records[before].state == rpc::FlightRecord::State::kDone;
-      });
-      return Tensor();
-    });
+    const auto reduced = testing::ReducesAt(x, *groups_[rank]);
     const auto hidden = middle.Forward(ctx, x).Await();
     ASSERT_THAT(hidden, IsOk());
     ASSERT_THAT(
         parallel->Backward(
             ctx, ends.LossOf(*hidden, ShareOfContext(ContextLabels(), rank))),
         IsOk());
-    EXPECT_TRUE(reduced);
+    EXPECT_TRUE(*reduced);
   });
 }
 

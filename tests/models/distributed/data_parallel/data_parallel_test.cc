@@ -22,6 +22,7 @@
 #include "optim/adam.h"
 #include "optim/sgd.h"
 #include "tests/models/distributed/data_parallel/on_each.h"
+#include "tests/models/distributed/data_parallel/reduces_at.h"
 #include "tests/rpc/collectives/groups.h"
 
 namespace baton::dist {
@@ -46,9 +47,9 @@ class TwoLayers final : public nn::Module {
       : generator_(seed),
         last_(MakeModule<nn::Linear>("last", 16, 4, generator_)),
         first_(MakeModule<nn::Linear>("first", 8, 16, generator_)) {}
-  Variable Forward(const Variable& x) override {
-    return last_(Relu(first_(x)));
-  }
+  Variable Forward(const Variable& x) override { return After(Before(x)); }
+  Variable Before(const Variable& x) { return Relu(first_(x)); }
+  Variable After(const Variable& hidden) { return last_(hidden); }
 
  private:
   Generator generator_;
@@ -254,6 +255,78 @@ TEST_P(DataParallelOf, GradientsMayTravelInLessThanTheyAre) {
                         whole.Parameters()[i].grad(), 0.02, 0.004))
           << i;
     }
+  });
+}
+
+// The first layer, which is registered last, is the first in the buckets at the
+// beginning, and none is reduced before its gradients are there.
+TEST(LearningDataParallel, ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
+  const Groups groups(2, kKind);
+  OnEach(2, [&](size_t rank) {
+    TwoLayers model(1);
+    const auto parallel = DataParallel::Make(
+        model, groups[rank], {.buckets = {.first = 1, .others = 1, .last = 1}});
+    ASSERT_THAT(parallel, IsOk());
+    const auto step = [&](const auto& watch) {
+      Variable hidden = model.Before(Inputs(6, rank));
+      watch(hidden);
+      ASSERT_THAT((*parallel)->Backward(
+                      CrossEntropy(model.After(hidden), Targets(6, rank))),
+                  IsOk());
+    };
+    const size_t before = groups[rank]->records().size();
+    size_t then = 0;
+    step([&](Variable& hidden) {
+      hidden.AddHook([&](const Tensor&) {
+        then = groups[rank]->records().size();
+        return Tensor();
+      });
+    });
+    EXPECT_EQ(then, before);
+    std::shared_ptr<const bool> reduced;
+    step([&](Variable& hidden) {
+      reduced = testing::ReducesAt(hidden, *groups[rank]);
+    });
+    EXPECT_TRUE(*reduced);
+  });
+}
+
+TEST(ShardedDataParallel, ClipsByTheNormOfAllShards) {
+  constexpr size_t kRanks = 3;
+  const Groups groups(kRanks, kKind);
+  OnEach(kRanks, [&](size_t rank) {
+    TwoLayers sharded(1), plain(1);
+    const auto train = [&](TwoLayers& model, bool shard) {
+      const auto parallel =
+          DataParallel::Make(model, groups[rank],
+                             {.buckets = {256, 512}, .shard_optimizer = shard});
+      ASSERT_THAT(parallel, IsOk());
+      optim::Sgd sgd(shard ? (*parallel)->shards() : model.Parameters(),
+                     {.lr = 0.1});
+      sgd.set_clip({.norm = 0.01});
+      for (uint64_t i = 0; i < 5; ++i) {
+        sgd.ZeroGrad();
+        const uint64_t seed = i * 7 + rank;
+        ASSERT_THAT((*parallel)->Backward(
+                        CrossEntropy(model(Inputs(6, seed)), Targets(6, seed))),
+                    IsOk());
+        if (!shard) {
+          sgd.Step();
+          continue;
+        }
+        const auto norm = (*parallel)->NormOfShards();
+        ASSERT_THAT(norm, IsOk());
+        EXPECT_GT(*norm, 0.01);
+        sgd.Step([](const Variable& each) { return each.gradient(); }, nullptr,
+                 *norm);
+        ASSERT_THAT((*parallel)->GatherParameters(), IsOk());
+      }
+    };
+    train(sharded, true);
+    train(plain, false);
+    const nn::StateMap expected = plain.StateDict();
+    for (const auto& [name, value] : sharded.StateDict())
+      EXPECT_TRUE(ops::AllClose(value, expected.at(name), 1e-5, 1e-6)) << name;
   });
 }
 

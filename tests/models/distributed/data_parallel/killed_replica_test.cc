@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <string>
 #include <thread>
 
 #include "tests/rpc/collectives/groups.h"
@@ -14,11 +15,13 @@
 namespace baton::testing {
 namespace {
 
-TEST(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
+class KilledReplica : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
   const int count = MembersHere(3);
   std::mt19937 random(7);
   for (int i = 0; i < Kills(3); ++i) {
-    MemberProcesses members(count, "replica_member");
+    MemberProcesses members(count, "replica_member", {GetParam()});
     // Any phase of a step may be the one: some take less than a millisecond.
     const auto end = MemberProcesses::Clock::now() +
                      std::chrono::microseconds(random() % 5000);
@@ -26,6 +29,10 @@ TEST(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
     members.KillAndExpectTheRestToGoOn(i % count);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Which, KilledReplica,
+                         ::testing::Values("plain", "zero", "join", "norms"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace baton::testing

@@ -24,11 +24,18 @@ using testing::OnEach;
 
 class Weight final : public nn::Module {
  public:
-  Weight() : weight_(RegisterParameter("weight", Tensor::Ones({4}))) {}
+  explicit Weight(int64_t count = 4)
+      : weight_(RegisterParameter("weight", Tensor::Ones({count}))) {}
   Variable LossOf(double slope) const {
     return autograd::MulScalar(autograd::Sum(weight_), slope);
   }
-  float value() const { return weight_.tensor().data<float>()[3]; }
+  Variable LossOf(const Tensor& slopes) const {
+    return autograd::Sum(autograd::Mul(weight_, Variable(slopes)));
+  }
+  std::vector<float> values() const {
+    return weight_.tensor().ToVector<float>();
+  }
+  float value() const { return values().back(); }
 
  private:
   Variable& weight_;
@@ -61,6 +68,43 @@ TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsAtOne) {
     step(1);
     EXPECT_EQ(model.value(), -2);
     EXPECT_EQ(scale(), 8);
+  });
+}
+
+// One member's loss makes one element infinite, and that is in the second
+// shard. The third one is padding alone.
+TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsInOneShard) {
+  constexpr size_t kRanks = 3;
+  const Groups groups(kRanks, {.name = "Shared"});
+  OnEach(kRanks, [&](size_t rank) {
+    constexpr int64_t kCount = 20;  // a shard has 16
+    Weight model(kCount);
+    const auto parallel =
+        DataParallel::Make(model, groups[rank], {.shard_optimizer = true});
+    ASSERT_THAT(parallel, IsOk());
+    optim::Sgd sgd((*parallel)->shards(), {.lr = 1});
+    optim::GradScaler scaler({Device::Cpu()}, {.scale = 8, .interval = 2});
+    const auto step = [&](float slope_of_last) {
+      const Tensor slopes = Tensor::Ones({kCount});
+      slopes.data<float>()[kCount - 1] = slope_of_last;
+      sgd.ZeroGrad();
+      ASSERT_THAT((*parallel)->Backward({model.LossOf(slopes)},
+                                        {scaler.scale(Device::Cpu())}),
+                  IsOk());
+      scaler.Step(sgd);
+      ASSERT_THAT((*parallel)->GatherParameters(), IsOk());
+    };
+    const auto expect = [&](float value, double scale) {
+      for (const float each : model.values()) EXPECT_EQ(each, value);
+      EXPECT_EQ(scaler.scale(Device::Cpu()).Item(), scale);
+    };
+    step(1);
+    expect(0, 8);
+    step(rank == 1 ? 1e38F : 0);
+    expect(0, 4);
+    step(1);
+    step(1);
+    expect(-2, 8);
   });
 }
 

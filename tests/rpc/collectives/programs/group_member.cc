@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // A worker in a process of its own that runs one kind of collective over and
-// over, until its group breaks, and goes on with those that are left:
+// over (send_receive: round the ring), until its group breaks, and goes on with
+// those that are left:
 //   group_member NAME RENDEZVOUS WORLD_SIZE KIND NUMBER
 // Writes "running" once some are done, "broken STATUS" when the group is, then
 // "mean VALUE of SIZE" of the survivors' NUMBERs, and ends when its input does.
@@ -13,6 +14,7 @@
 #include <iostream>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "core/tensor.h"
 #include "rpc/collectives/process_group.h"
@@ -23,6 +25,7 @@ namespace {
 using baton::Device;
 using baton::Future;
 using baton::Tensor;
+using baton::WaitAll;
 using baton::rpc::ProcessGroup;
 
 constexpr int64_t kCount = 300'000;
@@ -33,6 +36,10 @@ Future<void> Run(const std::string& kind, ProcessGroup& group, Device device) {
   static const Tensor one = Tensor::Ones({kCount}, {.device = device});
   static const Tensor all = Tensor::Ones({kCount * n}, {.device = device});
   static const Tensor more = Tensor::Ones({kCount * n}, {.device = device});
+  const std::vector<Tensor> both = {one, all};
+  const auto neighbour = [&](int64_t distance) {
+    return static_cast<int>((group.rank() + distance + n) % n);
+  };
   const std::map<std::string, std::function<Future<void>()>> calls = {
       {"all_reduce",
        [&] { return group.AllReduce(one, baton::rpc::ReduceOp::kMean); }},
@@ -43,7 +50,13 @@ Future<void> Run(const std::string& kind, ProcessGroup& group, Device device) {
       {"gather", [&] { return group.Gather(all, one); }},
       {"scatter", [&] { return group.Scatter(one, all); }},
       {"all_to_all", [&] { return group.AllToAll(all, more); }},
-      {"barrier", [&] { return group.Barrier(); }}};
+      {"barrier", [&] { return group.Barrier(); }},
+      {"all_reduce_many", [&] { return group.AllReduceMany(both); }},
+      {"broadcast_many", [&] { return group.BroadcastMany(both); }},
+      {"send_receive", [&] {
+         return WaitAll({group.Receive(more, neighbour(-1)),
+                         group.Send(all, neighbour(1))});
+       }}};
   return calls.at(kind)();
 }
 
