@@ -153,8 +153,6 @@ std::string FormatPaths(const std::vector<Measurement>& measurements) {
       const auto format = [](std::string* text, const StagePath& link) {
         absl::StrAppend(text, "stage ", link.from, " to ", link.to, " ",
                         link.path);
-        if (!link.why_no_window.empty())
-          absl::StrAppend(text, " (no window ", link.why_no_window, ")");
       };
       absl::StrAppend(&lines, m.variant, ": ",
                       absl::StrJoin(*paths, ", ", format), "\n");

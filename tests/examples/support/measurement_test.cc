@@ -59,8 +59,8 @@ TEST(Measurement, PathsBetweenStagesAreInTheJsonLineAndPrinted) {
   EXPECT_EQ(line["paths"][0]["why_no_window"], "from stage 0: why");
   EXPECT_FALSE(line["paths"][1].contains("why_no_window"));
   EXPECT_EQ(FormatPaths({sample}),
-            "pipelined split 20: stage 0 to 1 shared memory (no window from "
-            "stage 0: why), stage 0 to 2 local\n");
+            "pipelined split 20: stage 0 to 1 shared memory, stage 0 to 2 "
+            "local\n");
 }
 
 TEST(Measurement, JsonLineCarriesTheDetails) {
