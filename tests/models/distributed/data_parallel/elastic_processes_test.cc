@@ -151,8 +151,8 @@ TEST(StoppedElasticMember, TakesNoStepAfterOthersHaveGivenItUp) {
   members["w1"].Kill(SIGSTOP);
   members.AwaitMembers("w0", 2);
   members["w1"].Kill(SIGCONT);
-  members.Await(
-      "w1", "DEADLINE_EXCEEDED: elastic run elastic has 1 members and needs 2");
+  // It lacks members, or waits for one that has gone on without it.
+  members.Await("w1", "DEADLINE_EXCEEDED: ");
   members.Kill("w1");
   members.ExpectEachSampleOnceAnEpoch();
 }
