@@ -50,12 +50,19 @@ void Follow(const dist::Plan& plan, PipelineSettings& settings,
   workers = WorkersOf(plan, workers);
 }
 
-// The median time of a few steps, in seconds.
-absl::StatusOr<double> TrySettings(const PlannedModel& planned,
-                                   const TrainingBatch& sample,
-                                   const PipelineSettings& settings,
-                                   const std::vector<std::string>& workers) {
-  ASSIGN_OR_RETURN(const auto model, planned.make(workers, settings));
+// What is done, and how long a step of it takes.
+struct Choice {
+  dist::Plan plan;
+  PipelineSettings settings;
+  std::vector<std::string> workers;
+  double seconds = 0;
+};
+
+// Sets the choice's time to the median of a few steps, and prints it.
+absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
+                 const std::string& what, Choice& choice) {
+  ASSIGN_OR_RETURN(const auto model,
+                   planned.make(choice.workers, choice.settings));
   ASSIGN_OR_RETURN(const TrainingBatch placed, model->Place(sample));
   Measurement measured;
   TrainSteps steps(*model, [&](const TrainSteps::Done& step) {
@@ -70,7 +77,10 @@ absl::StatusOr<double> TrySettings(const PlannedModel& planned,
        ++i)
     RETURN_IF_ERROR(steps.Begin(placed));
   RETURN_IF_ERROR(steps.Finish());
-  return Summarize(measured).median_s;
+  choice.seconds = Summarize(measured).median_s;
+  std::printf("tried %s: took %.4g s\n", what.c_str(), choice.seconds);
+  std::fflush(stdout);
+  return absl::OkStatus();
 }
 
 // To be tried as well, for each size of micro-batches among the plans: what
@@ -93,14 +103,6 @@ void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
   }
 }
 
-// What is done, and how long a step of it takes.
-struct Choice {
-  dist::Plan plan;
-  PipelineSettings settings;
-  std::vector<std::string> workers;
-  double seconds = 0;
-};
-
 // The fastest.
 absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
                                 const TrainingBatch& sample,
@@ -111,11 +113,7 @@ absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
   for (const dist::Plan& plan : plans) {
     Choice each{plan, settings, workers};
     Follow(plan, each.settings, each.workers);
-    ASSIGN_OR_RETURN(each.seconds,
-                     TrySettings(planned, sample, each.settings, each.workers));
-    std::printf("tried %s: took %.4g s\n", dist::ToString(plan).c_str(),
-                each.seconds);
-    std::fflush(stdout);
+    RETURN_IF_ERROR(Try(planned, sample, dist::ToString(plan), each));
     if (!best || each.seconds < best->seconds) best = std::move(each);
   }
   return *std::move(best);
@@ -168,16 +166,12 @@ absl::Status Refine(const PlannedModel& planned, const TrainingBatch& sample,
                     const std::vector<Refinement>& refinements,
                     Choice& choice) {
   for (const Refinement& refinement : refinements) {
-    PipelineSettings settings = choice.settings;
-    refinement.apply(settings);
-    ASSIGN_OR_RETURN(const double seconds,
-                     TrySettings(planned, sample, settings, choice.workers));
-    std::printf("tried the fastest of them with %s: took %.4g s\n",
-                refinement.flag.c_str(), seconds);
-    std::fflush(stdout);
-    if (seconds >= choice.seconds) continue;
-    choice.settings = std::move(settings);
-    choice.seconds = seconds;
+    Choice refined = choice;
+    refinement.apply(refined.settings);
+    RETURN_IF_ERROR(Try(planned, sample,
+                        "the fastest of them with " + refinement.flag,
+                        refined));
+    if (refined.seconds < choice.seconds) choice = std::move(refined);
   }
   return absl::OkStatus();
 }
