@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
+#include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "examples/data_parallel/pipelined_replicas.h"
@@ -110,15 +111,11 @@ absl::Status CheckPipelines() {
     if (variant != "single" && variant != "ddp")
       return tools::WrongFlag("pipeline_stages", "must be 1 for " + variant);
   }
-  const std::pair<const char*, bool> others[] = {
-      {"data", !absl::GetFlag(FLAGS_data).empty()},
-      {"steps_per_call", absl::GetFlag(FLAGS_steps_per_call) != 0},
-      {"bucket_mb", absl::GetFlag(FLAGS_bucket_mb) != 25},
-      {"gradients", absl::GetFlag(FLAGS_gradients) != "fp32"},
-      {"power_sgd_rank", absl::GetFlag(FLAGS_power_sgd_rank) != 0},
-      {"sync_batch_norm", absl::GetFlag(FLAGS_sync_batch_norm)}};
-  for (const auto& [flag, given] : others) {
-    if (given) return tools::WrongFlag(flag, "goes not with --pipeline_stages");
+  for (const char* name : {"data", "steps_per_call", "bucket_mb", "gradients",
+                           "power_sgd_rank", "sync_batch_norm"}) {
+    const absl::CommandLineFlag& flag = *absl::FindCommandLineFlag(name);
+    if (flag.CurrentValue() != flag.DefaultValue())
+      return tools::WrongFlag(name, "goes not with --pipeline_stages");
   }
   return absl::OkStatus();
 }
