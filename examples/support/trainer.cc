@@ -6,24 +6,42 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "models/distributed/join.h"
 #include "models/distributed/stock.h"
 #include "rpc/cluster.h"
 #include "rpc/spares.h"
 #include "tools/cluster_flags.h"
+#include "tools/command_line.h"
+#include "tools/compute.h"
 
 namespace baton::examples {
 namespace {
 
-std::vector<std::string> OtherWorkers(const rpc::Agent& agent) {
+std::vector<std::string> NamesOf(const std::vector<rpc::WorkerInfo>& workers) {
   std::vector<std::string> names;
-  for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent))
-    names.push_back(worker.name);
+  for (const rpc::WorkerInfo& worker : workers) names.push_back(worker.name);
   return names;
 }
 
 }  // namespace
+
+absl::Status CheckDType(const rpc::Compute& trainer,
+                        const std::vector<rpc::WorkerInfo>& workers) {
+  const std::string dtype = tools::DTypeFlag(trainer);
+  if (dtype == tools::DTypeFlag({})) return absl::OkStatus();
+  for (const rpc::WorkerInfo& worker : workers) {
+    const std::string theirs = tools::DTypeFlag(worker.compute);
+    if (theirs == dtype) continue;
+    return tools::WrongFlag(
+        "dtype", absl::StrCat(dtype, " is the trainer's, which has no stage, ",
+                              "and ", worker.name, " computes in ", theirs,
+                              ": give --dtype to the workers, as in baton-run ",
+                              "--dtype=", dtype, " before the --"));
+  }
+  return absl::OkStatus();
+}
 
 rpc::Registry MakeRegistry() {
   rpc::Registry registry;
@@ -38,7 +56,10 @@ absl::Status RunTrainer(
                    tools::ClusterOptionsFromFlags("trainer"));
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    dist::Join(std::move(cluster)));
-  const absl::Status result = train(*agent, OtherWorkers(*agent));
+  const std::vector<rpc::WorkerInfo> workers = rpc::OthersButSpares(*agent);
+  const absl::Status told = CheckDType(agent->self().compute, workers);
+  const absl::Status result =
+      told.ok() ? train(*agent, NamesOf(workers)) : told;
   const absl::Status shutdown = agent->Shutdown();
   return result.ok() ? shutdown : result;
 }

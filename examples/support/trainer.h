@@ -10,14 +10,20 @@
 #include "absl/status/status.h"
 #include "rpc/agent.h"
 #include "rpc/registry.h"
+#include "rpc/worker.h"
 
 namespace baton::examples {
 
 // What every process of these programs can be asked for.
 rpc::Registry MakeRegistry();
 
+// Returns InvalidArgument if the trainer was told a dtype, other than fp32, in
+// which not all of these workers compute: theirs alone counts.
+absl::Status CheckDType(const rpc::Compute& trainer,
+                        const std::vector<rpc::WorkerInfo>& workers);
+
 // Joins the cluster of the flags as the trainer, trains over its workers, and
-// leaves it.
+// leaves it. Fails as CheckDType does.
 absl::Status RunTrainer(
     const std::function<absl::Status(rpc::Agent&,
                                      std::vector<std::string> workers)>& train);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/test_device.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
 
@@ -24,9 +26,11 @@ namespace baton::tools {
 namespace {
 
 using ::testing::ContainsRegex;
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::Pointwise;
 
 TEST(BatonRun, GivesTheTrainersCode) {
   EXPECT_EQ(RunProgram({"baton-run", "--workers=1", "--", "false"}).code, 1);
@@ -135,12 +139,29 @@ TEST(BatonRun, RefusesWhatItCannotDo) {
   EXPECT_THAT(outcome.output, HasSubstr("/no/such/trainer"));
 }
 
-TEST(BatonRun, TrainsOverTwoWorkers) {
-  const Outcome outcome =
-      RunProgram({"baton-run", "--workers=2", "--worker_program=toy_model",
-                  "--", "toy_model", "--steps=3"});
+// Returns the losses that toy_model prints.
+std::vector<double> ToyLosses(const std::string& device) {
+  const Outcome outcome = RunProgram(
+      {"baton-run", "--workers=2", "--device=" + device,
+       "--worker_program=toy_model", "--", "toy_model", "--device=" + device});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, ContainsRegex("step 3: loss 0\\.[0-9]+"));
+  std::vector<double> losses;
+  const std::regex line("step [0-9]+: loss ([0-9.]+)");
+  for (std::sregex_iterator match(outcome.output.begin(), outcome.output.end(),
+                                  line);
+       match != std::sregex_iterator(); ++match) {
+    losses.push_back(std::stod((*match)[1]));
+  }
+  return losses;
+}
+
+TEST(BatonRun, TrainsOverTwoWorkers) {
+  const std::vector<double> losses = ToyLosses("cpu");
+  ASSERT_EQ(losses.size(), 20);
+  EXPECT_LT(losses.back(), losses.front() / 2);
+  if (test::TestDevice().is_cpu()) return;
+  // Each worker has a GPU, if there are two.
+  EXPECT_THAT(ToyLosses("cuda"), Pointwise(DoubleNear(1e-3), losses));
 }
 
 TEST(BatonRun, TracesOneStepOfAPipelineAtAllWorkers) {
