@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <numeric>
@@ -40,8 +41,8 @@ class Sleeper final : public Trainable {
 };
 
 // Two workers that are as fast as each other, and four units of which each row
-// takes a second, and each micro-batch four seconds more.
-dist::ClusterProfile EvenCluster() {
+// takes a second, and each micro-batch so many seconds more.
+dist::ClusterProfile EvenCluster(double more = 4) {
   dist::Profile worker;
   worker.rows = {1, kRows};
   worker.costs.resize(2);
@@ -50,7 +51,7 @@ dist::ClusterProfile EvenCluster() {
     worker.parameter_bytes.push_back(1);
     for (size_t at = 0; at < 2; ++at) {
       const auto rows = static_cast<double>(worker.rows[at]);
-      const double seconds = rows + 4;
+      const double seconds = rows + more;
       worker.costs[at].push_back({{seconds, seconds, seconds}, rows, rows});
     }
   }
@@ -108,6 +109,30 @@ TEST_F(ChooseStagesTest, WhatMakesAGpusStepFasterStays) {
   const std::vector<int64_t>& parts = settings_.micro_batches[0];
   EXPECT_LT(parts.front(), parts.back());
   EXPECT_EQ(std::accumulate(parts.begin(), parts.end(), int64_t{0}), kRows);
+}
+
+TEST_F(ChooseStagesTest, TwoStagesAWorkerAreTriedWithLargerMicroBatches) {
+  int64_t largest_of_one = 0;
+  int64_t largest_of_two = 0;
+  PlannedModel planned = Planned(true);
+  planned.measure = [](const auto&, const auto&,
+                       auto) -> absl::StatusOr<dist::ClusterProfile> {
+    return EvenCluster(0.5);
+  };
+  planned.make = [&](const std::vector<std::string>& workers,
+                     const PipelineSettings& settings)
+      -> absl::StatusOr<std::unique_ptr<Trainable>> {
+    const bool two = settings.cuts.size() == 3;
+    if (workers.size() == 2) {
+      int64_t& largest = two ? largest_of_two : largest_of_one;
+      largest = std::max(largest, settings.split_sizes[0]);
+    }
+    return std::make_unique<Sleeper>(std::chrono::milliseconds(two ? 5 : 10));
+  };
+  Choose(planned);
+  EXPECT_GT(largest_of_one, 0);
+  EXPECT_GT(largest_of_two, largest_of_one);
+  EXPECT_THAT(settings_.cuts, SizeIs(3));
 }
 
 TEST_F(ChooseStagesTest, OnTheCpuOnlyMicroBatchesAreOpen) {
