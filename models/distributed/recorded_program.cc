@@ -8,7 +8,6 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "core/precision.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -59,7 +58,6 @@ const LinkWindow& WindowOf(
 
 std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec) {
   if (!spec.graph) return "PipelineOptions::graph is off";
-  if (Deterministic()) return "equal bits are wanted of it";
   if (spec.checkpoint) return "it computes its forwards again";
   if (spec.deferred_batch_norm) return "its statistics are deferred";
   if (!module.Generators().empty()) return "it draws random numbers";

@@ -8,10 +8,10 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,8 +19,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/ops/arithmetic.h"
-#include "core/precision.h"
 #include "core/random.h"
 #include "models/distributed/pipeline.h"
 #include "optim/distributed/optimizer.h"
@@ -47,9 +47,6 @@ using testing::NoisyStage;
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kProcessWidth = 6;
-
-// Of a loss after a few steps, on GPUs.
-constexpr double kSlack = 1e-5;
 
 const std::vector<std::string> kWorkers = {"front", "back"};
 
@@ -96,12 +93,18 @@ class Processes {
              return view.name == "contexts" && !view.rows.empty();
            });
   }
-  // What the worker's process has open: sockets, and memory that it shares.
-  size_t OpenFiles(const std::string& worker) {
-    const std::string open =
-        absl::StrCat("/proc/", processes_[worker].pid(), "/fd");
-    return static_cast<size_t>(
-        std::distance(std::filesystem::directory_iterator(open), {}));
+  // What the worker's process has open: sockets, and memory that it shares. A
+  // GPU's driver opens its own files when it likes.
+  std::vector<std::string> OpenFiles(const std::string& worker) {
+    std::vector<std::string> files;
+    for (const auto& open : std::filesystem::directory_iterator(
+             absl::StrCat("/proc/", processes_[worker].pid(), "/fd"))) {
+      std::error_code closed;
+      const std::string file =
+          std::filesystem::read_symlink(open.path(), closed);
+      if (!closed && !absl::StrContains(file, "nvidia")) files.push_back(file);
+    }
+    return files;
   }
 
  private:
@@ -189,10 +192,9 @@ TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
     SCOPED_TRACE(schedule);
     TwoStages by_mail(cluster, schedule, 4, Windows::kOff);
     TwoStages by_window(cluster, schedule, 4, Windows::kRequired);
-    ExpectSame(Losses(by_window), Losses(by_mail), kSlack);
+    EXPECT_EQ(Losses(by_window), Losses(by_mail));
     EXPECT_EQ(by_window.Path(), kWindowPath);
     EXPECT_NE(by_mail.Path(), kWindowPath);
-    if (test::TestDevice().is_cuda()) continue;
     for (int stage : {0, 1}) {
       EXPECT_TRUE(Equal(by_window.StateAt(stage), by_mail.StateAt(stage), ""));
     }
@@ -215,24 +217,24 @@ TEST(PipelineProcesses, TwoStepsUnderWayGoThroughWindows) {
     ASSERT_THAT(result, IsOk());
     got.push_back(result->loss);
   }
-  ExpectSame(got, wanted, kSlack);
+  EXPECT_EQ(got, wanted);
   EXPECT_EQ(two.Path(), kWindowPath);
 }
 
 constexpr std::chrono::seconds kErrsWithin{2};
 constexpr int64_t kWide = 256, kManyRows = 64;
 
-// Trains for some steps, whose median time it returns.
+// Trains for some steps and returns the shortest time of one: the first ones
+// are recorded.
 std::chrono::duration<double> Train(TwoStages& stages) {
-  std::vector<std::chrono::duration<double>> times;
-  for (int step = 0; step < 5; ++step) {
+  std::chrono::duration<double> shortest = std::chrono::hours(1);
+  for (int step = 0; step < 7; ++step) {
     const auto begin = Clock::now();
     EXPECT_THAT(stages.Step(kManyRows).Await(), IsOk());
-    times.push_back(Clock::now() - begin);
+    shortest = std::min<decltype(shortest)>(shortest, Clock::now() - begin);
   }
   EXPECT_EQ(stages.Path(), kWindowPath);
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return shortest;
 }
 
 TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
@@ -249,7 +251,7 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     const size_t files = [&] {  // of pipelines that have ended
       TwoStages stages(cluster, "1f1b", 8, Windows::kRequired, kWide);
       Train(stages);
-      return cluster.OpenFiles(survivor);
+      return cluster.OpenFiles(survivor).size();
     }();
     auto stages = std::make_unique<TwoStages>(cluster, "1f1b", 8,
                                               Windows::kRequired, kWide);
@@ -278,7 +280,11 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     {
       TwoStages anew(cluster, "1f1b", 8, Windows::kRequired, kWide);
       Train(anew);
-      EXPECT_LE(cluster.OpenFiles(survivor), files);
+      EXPECT_TRUE(testing::Within(
+          std::chrono::seconds(10),
+          [&] { return cluster.OpenFiles(survivor).size() <= files; }))
+          << files << " before, and now "
+          << absl::StrJoin(cluster.OpenFiles(survivor), "\n");
     }
     EXPECT_TRUE(testing::Within(std::chrono::seconds(10),
                                 [&] { return cluster.IsEmpty(survivor); }));

@@ -38,8 +38,8 @@ inline std::vector<std::string> StageWorker(const std::string& name,
           NextDevice().ToString(), std::to_string(world_size)};
 }
 
-// On the CPU the losses must be equal. What GPUs replay rounds in another way
-// than what they launch, or than a CPU.
+// On the CPU the losses must be equal. GPUs round in another way than a CPU,
+// which computes what is wanted.
 inline void ExpectSame(const std::vector<double>& got,
                        const std::vector<double>& wanted, double slack) {
   if (!test::TestDevice().is_cuda()) slack = 0;
