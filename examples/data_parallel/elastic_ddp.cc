@@ -200,6 +200,7 @@ absl::Status Main() {
   ASSIGN_OR_RETURN(rpc::ClusterOptions options,
                    tools::ClusterOptionsFromFlags("trainer"));
   const bool tells = options.name == "trainer";
+  if (tells) RETURN_IF_ERROR(CheckFindingsFlags());
   options.agent.on_start = [](rpc::Agent& agent) {
     rpc::AttachCollectives(agent);
     dist::AttachElastic(agent);
