@@ -33,6 +33,9 @@ def check_entry(root, entry):
     if missing:
         yield f"{entry.get('what')}: no {', '.join(sorted(missing))}"
         return
+    if "measured" in entry:
+        yield (f"{entry['what']}: of commit {entry['measured']['commit']}, and the "
+               "other rows are not; tests/bench/peers/measure_results.py measures them")
     better, worse = number(entry["baton"]), number(entry["beside"])
     if entry.get("lower_is_better"):
         better, worse = worse, better

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/status.h"
+#include "rpc/shown_name.h"
 
 namespace baton::rpc {
 namespace {
@@ -25,11 +26,12 @@ std::optional<CallError> CallErrorOf(const absl::Status& status) {
 }
 
 absl::Status CallFailed(const absl::Status& status, const CallError& error) {
+  const std::string method = ShownName(error.method);
   absl::Status failed =
-      Annotate(status, absl::StrCat(error.worker, ", ", error.method));
+      Annotate(status, absl::StrCat(error.worker, ", ", method));
   if (!failed.GetPayload(kUrl).has_value()) {
     failed.SetPayload(kUrl, absl::Cord(absl::StrCat(
-                                error.worker, "\n", error.method, "\n",
+                                error.worker, "\n", method, "\n",
                                 error.retryable ? "retryable" : "final")));
   }
   return failed;

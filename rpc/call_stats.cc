@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "rpc/shown_name.h"
+
 namespace baton::rpc::internal {
 namespace {
 
@@ -25,7 +27,7 @@ CallStats::Entry& CallStats::FindLocked(const Key& wanted,
   if (entry == nullptr) {
     entry = std::make_unique<Entry>();
     entry->peer = key.peer;
-    entry->method = full ? kOthers : method_name;
+    entry->method = full ? kOthers : ShownName(method_name);
     entry->side = key.side;
   }
   return *entry;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
+#include "rpc/shown_name.h"
 
 namespace baton::rpc {
 
@@ -97,7 +98,7 @@ DebugInfo AgentCore::GetDebugInfo() const {
   for (const auto& [due, unclaimed] : outgoing_) {
     const CallPtr& call = due.second;
     info.outgoing.push_back(
-        {call->to.name, call->spec.name, age(call->started)});
+        {call->to.name, ShownName(call->spec.name), age(call->started)});
   }
   for (const auto& [key, call] : incoming_) {
     if (call->from.rank == kObserverRank) continue;

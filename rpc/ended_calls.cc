@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/shown_time.h"
 #include "rpc/agent_core.h"
 #include "rpc/introspection.h"
 
@@ -24,7 +25,7 @@ absl::Status TooLate(const OutgoingCall& call) {
   const auto allowed =
       std::chrono::duration_cast<milliseconds>(call.deadline - call.started);
   return absl::DeadlineExceededError(
-      absl::StrCat("no answer within ", allowed.count(), " ms"));
+      absl::StrCat("no answer within ", ShownTime(allowed)));
 }
 
 // Returns whether the call is late now, and if so, adds it to `late`, once.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "rpc/agent_core.h"
 #include "rpc/object_lock.h"
+#include "rpc/shown_name.h"
 
 // How calls wait for objects that other calls hold.
 namespace baton::rpc {
@@ -135,8 +136,8 @@ std::vector<std::string> AgentCore::CallsWithin(HoldId hold) const {
   for (const auto& [due, unclaimed] : outgoing_) {
     const CallPtr& call = due.second;
     if (!call->within.empty() && call->within.back() == hold) {
-      calls.push_back(
-          absl::StrCat(call->spec.name, " at worker ", call->to.name));
+      calls.push_back(absl::StrCat(ShownName(call->spec.name), " at worker ",
+                                   call->to.name));
     }
   }
   return calls;

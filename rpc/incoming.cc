@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/future.h"
 #include "rpc/agent_core.h"
+#include "rpc/shown_name.h"
 
 // The callee's half of a call: how the request is received and its handler run.
 namespace baton::rpc::internal {
@@ -222,15 +223,15 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
   if (call->handler == nullptr) {
     RETURN_IF_ERROR(decoder.Finish());
     if (frame.index == kFetch && object.type->encode == nullptr) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("a ", object.type->name(), " cannot be copied"));
+      return absl::FailedPreconditionError(absl::StrCat(
+          "a ", ShownName(object.type->name()), " cannot be copied"));
     }
     Answer(call, frame.index == kFetch ? object : AnyValue{});
     return absl::OkStatus();
   }
   if (object.value != nullptr && object.type->id != frame.type) {
     return absl::InvalidArgumentError(
-        absl::StrCat("the object is a ", object.type->name()));
+        absl::StrCat("the object is a ", ShownName(object.type->name())));
   }
   CallContext context(call->context);
   const HoldsOfThread holds(call->context->holds);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/shown_name.h"
 
 namespace baton::rpc {
 namespace {
@@ -157,7 +158,8 @@ absl::StatusOr<std::shared_ptr<Reservation>> ObjectLock::AwaitReservation(
 }
 
 std::string ObjectLock::name() const {
-  return id_.number == 0 ? type_() : absl::StrCat(type_(), " ", id_.ToString());
+  const std::string type = ShownName(type_());
+  return id_.number == 0 ? type : absl::StrCat(type, " ", id_.ToString());
 }
 
 std::vector<ObjectLock::UsePtr> ObjectLock::Holders() const {

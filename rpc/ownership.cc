@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/shown_name.h"
 #include "rpc/worker.h"
 
 namespace baton::rpc::internal {
@@ -184,7 +185,7 @@ absl::StatusOr<OwnedValue> Ownership::Peek(RRefId id) {
   if (object.state == Object::State::kFailed) return object.failure;
   if (object.state == Object::State::kReady) return OwnedLocked(id, object);
   return absl::UnavailableError(absl::StrCat(
-      object.type_name, " ", id.ToString(),
+      ShownName(object.type_name), " ", id.ToString(),
       " is still being made; wait for Ready() before LocalValue()"));
 }
 

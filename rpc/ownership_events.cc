@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/ownership.h"
+#include "rpc/shown_name.h"
 #include "rpc/worker.h"
 
 // How the tables react to other workers' messages, destroyed handles and lost
@@ -248,7 +249,7 @@ std::vector<ObjectInfo> Ownership::Objects() const {
     for (const auto& [id, object] : objects_) {
       ObjectInfo info;
       info.id = id.ToString();
-      info.type = object.type_name;
+      info.type = ShownName(object.type_name);
       info.state = kStates[static_cast<int>(object.state)];
       for (const auto& [fork, holder] : object.forks) {
         info.holders.push_back(holder.worker.name);

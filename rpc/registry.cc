@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/shown_name.h"
 
 namespace baton::rpc {
 
 void Registry::AddType(uint64_t id, std::string name,
                        std::vector<Method> methods) {
+  name = ShownName(name);
+  for (Method& method : methods) method.name = ShownName(method.name);
   auto [place, added] = types_.try_emplace(id, Type{name, std::move(methods)});
   if (added || !status_.ok()) return;
   status_ = absl::AlreadyExistsError(

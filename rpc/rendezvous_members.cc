@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
+#include "core/shown_time.h"
 #include "core/status.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_messages.h"
@@ -319,7 +320,7 @@ void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
     }
     LogWarning("cluster ", cluster, ": worker ", it->first,
                " is struck off, not heard for its lease of ",
-               member.lease.count(), " ms");
+               ShownTime(member.lease));
     struck_off_.Add(member.info.incarnation, {});
     it = Erase(group, it, MembershipLog::Change::kLost);
   }

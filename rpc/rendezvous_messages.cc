@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "core/shown_time.h"
 #include "core/status.h"
 #include "rpc/rendezvous.pb.h"
 
@@ -190,7 +191,7 @@ absl::Status SomeAreMissing(const JoinOptions& options,
   if (options.world_size == kOneMore) {
     return absl::DeadlineExceededError(
         absl::StrCat("cluster ", options.cluster, " has not met within ",
-                     options.timeout.count(), " ms; worker ", options.self.name,
+                     ShownTime(options.timeout), "; worker ", options.self.name,
                      " can join it once it has"));
   }
   const std::vector<std::string> came = Names(workers);
@@ -203,8 +204,8 @@ absl::Status SomeAreMissing(const JoinOptions& options,
   const size_t count = static_cast<size_t>(options.world_size) - came.size();
   return absl::DeadlineExceededError(absl::StrCat(
       "cluster ", options.cluster, ": ", came.size(), " of ",
-      options.world_size, " workers came within ", options.timeout.count(),
-      " ms (", absl::StrJoin(came, ", "), "); missing: ",
+      options.world_size, " workers came within ", ShownTime(options.timeout),
+      " (", absl::StrJoin(came, ", "), "); missing: ",
       missing.empty() ? absl::StrCat(count, " more")
                       : absl::StrJoin(missing, ", ")));
 }

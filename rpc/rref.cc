@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "rpc/agent_core.h"
+#include "rpc/shown_name.h"
 
 namespace baton::rpc {
 
@@ -60,9 +61,10 @@ void OnOwnerLost(const HandlePtr& unmoved, Handle::OwnerLost handler) {
 
 std::string Describe(const HandlePtr& unmoved, const std::string& type) {
   const HandlePtr& handle = Current(unmoved);
-  if (handle == nullptr) return absl::StrCat("RRef<", type, ">(nothing)");
-  return absl::StrCat("RRef<", type, ">(", handle->id().ToString(), ", owner ",
-                      handle->owner().name, ")");
+  if (handle == nullptr)
+    return absl::StrCat("RRef<", ShownName(type), ">(nothing)");
+  return absl::StrCat("RRef<", ShownName(type), ">(", handle->id().ToString(),
+                      ", owner ", handle->owner().name, ")");
 }
 
 absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& unmoved,
@@ -83,9 +85,9 @@ absl::StatusOr<OwnedValue> LocalValueOf(const HandlePtr& unmoved,
   }
   auto owned = ownership->Peek(handle->id());
   if (owned.ok() && owned->value.type->id != type.id) {
-    return absl::InvalidArgumentError(absl::StrCat("the object is a ",
-                                                   owned->value.type->name(),
-                                                   ", not a ", type.name()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the object is a ", ShownName(owned->value.type->name()),
+                     ", not a ", ShownName(type.name())));
   }
   return owned;
 }
@@ -116,7 +118,7 @@ HandlePtr DecodeHandle(Decoder& decoder, const ValueType& type) {
   HandlePtr handle = decoder.GetHandle();
   if (handle != nullptr && handle->identity().type != type.id) {
     decoder.Fail(absl::InvalidArgumentError(
-        absl::StrCat("an RRef of another type than ", type.name())));
+        absl::StrCat("an RRef of another type than ", ShownName(type.name()))));
     return nullptr;
   }
   return handle;

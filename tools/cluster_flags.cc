@@ -11,7 +11,9 @@
 #include "absl/time/time.h"
 #include "core/status.h"
 #include "rpc/rendezvous.h"
+#include "rpc/transports/address.h"
 #include "rpc/worker.h"
+#include "tools/address_flag.h"
 #include "tools/command_line.h"
 #include "tools/compute_flags.h"
 #include "tools/launched.h"
@@ -143,6 +145,20 @@ absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
   return absl::OkStatus();
 }
 
+// Before anybody waits for anybody.
+absl::Status CheckAddresses(const rpc::ClusterOptions& options) {
+  RETURN_IF_ERROR(CheckAddressFlag(FLAGS_listen, "BATON_LISTEN"));
+  RETURN_IF_ERROR(CheckAddressFlag(FLAGS_rendezvous, "BATON_RENDEZVOUS"));
+  if (!options.peers.empty()) {
+    RETURN_IF_ERROR(Annotate(
+        rpc::ParseWorkerList(options.peers).status(),
+        absl::GetFlag(FLAGS_peers).empty() ? "BATON_PEERS" : "--peers"));
+  }
+  if (options.advertise_host.empty()) return absl::OkStatus();
+  const std::string told = rpc::ToString({options.advertise_host, 0});
+  return Annotate(rpc::ParseHostPort(told).status(), "--advertise_host");
+}
+
 // Where mpirun, srun or the like has started this process, and nothing else
 // says who it is: rank 0 is the trainer and hosts the rendezvous, the others
 // are worker1, worker2, ...
@@ -189,6 +205,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   options.listen =
       TextOr(absl::GetFlag(FLAGS_listen), "BATON_LISTEN", kDefaultListen);
   options.advertise_host = absl::GetFlag(FLAGS_advertise_host);
+  RETURN_IF_ERROR(CheckAddresses(options));
   ASSIGN_OR_RETURN(options.tensor_port, TensorPort());
   ASSIGN_OR_RETURN(options.rank,
                    NumberOr(absl::GetFlag(FLAGS_rank), -1, "BATON_RANK"));

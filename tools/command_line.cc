@@ -206,10 +206,16 @@ std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
 }
 
 absl::Status Print(const std::string& text) {
-  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0)
+  errno = 0;
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 &&
+      std::ferror(stdout) == 0) {
     return absl::OkStatus();
+  }
+  // What was written before may have failed for a reason that nobody kept.
+  const std::string why =
+      errno == 0 ? "" : absl::StrCat(": ", std::strerror(errno));
   return absl::DataLossError(
-      absl::StrCat("cannot write to standard output: ", std::strerror(errno)));
+      absl::StrCat("cannot write to standard output", why));
 }
 
 int Complain(const std::string& message, int code) {
@@ -229,7 +235,10 @@ void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage) {
 }
 
 int ExitCode(const absl::Status& status) {
-  if (status.ok()) return 0;
+  if (status.ok()) {
+    const absl::Status written = Print("");
+    return written.ok() ? 0 : Complain(std::string(written.message()), 1);
+  }
   return Complain(std::string(status.message()),
                   absl::IsInvalidArgument(status) ? 2 : 1);
 }

@@ -84,8 +84,9 @@ absl::Status Print(const std::string& text);
 // "PROGRAM: message" on stderr; gives `code`, for `return Complain(...)`.
 int Complain(const std::string& message, int code);
 
-// The exit code of a main that ended so: 0 for OK; else prints the message and
-// gives 2 where the program was called wrongly (InvalidArgument), 1 otherwise.
+// The exit code of a main that ended so: 0 for OK, where standard output took
+// everything that was printed; else prints the message and gives 2 where the
+// program was called wrongly (InvalidArgument), 1 otherwise.
 int ExitCode(const absl::Status& status);
 
 }  // namespace baton::tools

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "tools/address_flag.h"
 #include "tools/command_line.h"
 #include "tools/launched.h"
 
@@ -60,6 +61,7 @@ absl::StatusOr<NodeFlags> NodesFromFlags() {
   flags.nodes = absl::GetFlag(FLAGS_nodes);
   flags.rendezvous = absl::GetFlag(FLAGS_rendezvous);
   const std::string host = absl::GetFlag(FLAGS_host);
+  RETURN_IF_ERROR(CheckAddressFlag(FLAGS_rendezvous));
   RETURN_IF_ERROR(Check(flags, !host.empty()));
   ASSIGN_OR_RETURN(flags.join_timeout, TimeOf(FLAGS_join_timeout));
   if (!host.empty()) {

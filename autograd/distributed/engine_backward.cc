@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "autograd/distributed/engine.h"
+#include "core/shown_time.h"
 
 namespace baton::dist {
 namespace {
@@ -301,7 +302,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
   absl::Status Late(const std::string& here, const Words& waits) const {
     return absl::DeadlineExceededError(absl::StrCat(
         "backward of ", context_->id().ToString(), " took longer than ",
-        timeout_.count(), " ms: worker ", engine_->self_.name, " waits for ",
+        ShownTime(timeout_), ": worker ", engine_->self_.name, " waits for ",
         here, waits.empty() ? "" : "; ", absl::StrJoin(waits, "; ")));
   }
 

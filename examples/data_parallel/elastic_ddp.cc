@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/status.h"
+#include "examples/support/charts.h"
 #include "examples/support/findings.h"
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
@@ -200,6 +201,7 @@ absl::Status Main() {
   ASSIGN_OR_RETURN(rpc::ClusterOptions options,
                    tools::ClusterOptionsFromFlags("trainer"));
   const bool tells = options.name == "trainer";
+  if (tells) RETURN_IF_ERROR(CheckFindingsFlags());
   options.agent.on_start = [](rpc::Agent& agent) {
     rpc::AttachCollectives(agent);
     dist::AttachElastic(agent);
@@ -213,7 +215,10 @@ absl::Status Main() {
   const absl::Status shutdown = agent->Shutdown();
   RETURN_IF_ERROR(trained.status());
   RETURN_IF_ERROR(shutdown);
-  return tells ? Tell({.measurements = {*trained}}) : absl::OkStatus();
+  if (!tells) return absl::OkStatus();
+  return Tell({.measurements = {*trained},
+               .charts = {{"loss", LossChart("Members that come and go",
+                                             {*trained})}}});
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ absl::StatusOr<std::vector<Variant>> Variants() {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   if (absl::GetFlag(FLAGS_data).empty())
     return tools::WrongFlag("data", "is missing: give the images");
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_epochs, FLAGS_batch, FLAGS_repeats));

@@ -121,6 +121,7 @@ absl::Status CheckPipelines() {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_width, FLAGS_classes, FLAGS_batch,
                                  FLAGS_image, FLAGS_steps, FLAGS_bucket_mb,
                                  FLAGS_average_every));

@@ -73,6 +73,7 @@ absl::StatusOr<optim::AnyOptions> RestOptimizer() {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(CheckWordFlags());
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_servers));
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {

@@ -108,6 +108,7 @@ absl::StatusOr<RowTableTask> TaskFromFlags() {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_rows, FLAGS_width, FLAGS_batch,
                                  FLAGS_batches, FLAGS_ahead, FLAGS_servers));
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_skew));

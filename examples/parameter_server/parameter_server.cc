@@ -74,6 +74,7 @@ absl::StatusOr<dist::Compression> CompressionFromFlags() {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_servers, FLAGS_pushes, FLAGS_batch));
   const std::string gradients = absl::GetFlag(FLAGS_gradients);
   if (!gradients.empty()) {

@@ -69,6 +69,7 @@ constexpr char kUsage[] =
     "Default: --optimizer=sgd --lr=0.1 --momentum=0.9.";
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(
       tools::AtLeast(1, FLAGS_steps, FLAGS_batch, FLAGS_width, FLAGS_depth));
   RETURN_IF_ERROR(

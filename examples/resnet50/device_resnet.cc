@@ -4,13 +4,13 @@
 #include "examples/resnet50/device_resnet.h"
 
 #include <algorithm>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/status.h"
 #include "core/storage.h"
+#include "tools/output_file.h"
 #include "tools/view/merged_trace.h"
 
 namespace baton::examples {
@@ -158,11 +158,7 @@ absl::StatusOr<std::string> DeviceResNet::TraceStep(const TrainingBatch& batch,
     spans = trace.Spans();
     written.log = trace.Log();
   }));
-  std::ofstream file(path);
-  file << tools::MergedTrace({written});
-  file.close();
-  if (!file)
-    return absl::UnavailableError(absl::StrCat("cannot write to ", path));
+  RETURN_IF_ERROR(tools::WriteOutput(path, tools::MergedTrace({written})));
   double copied = 0;
   for (const auto& span : spans) {
     if (span.kind == dist::StepTrace::Kind::kCopy)

@@ -14,6 +14,7 @@
 #include "tools/command_line.h"
 #include "tools/compute.h"
 #include "tools/compute_flags.h"
+#include "tools/output_file.h"
 
 ABSL_DECLARE_FLAG(std::string, graph);
 ABSL_DECLARE_FLAG(int, at_once);
@@ -80,6 +81,7 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
   RETURN_IF_ERROR(ReadGraph(machine));
   RETURN_IF_ERROR(CheckStreams(machine));
   RETURN_IF_ERROR(ReadThreads(machine, stages));
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_overlap_trace));
   machine.overlap_trace = absl::GetFlag(FLAGS_overlap_trace);
   if (!machine.overlap_trace.empty() && !machine.is_cuda())
     return WrongFlag("overlap_trace", "needs --device=cuda");

@@ -3,8 +3,6 @@
 
 #include "examples/resnet50/training.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -89,16 +87,6 @@ absl::Status CheckClasses(const std::string& path, const data::Dataset& test,
   return absl::InvalidArgumentError(
       absl::StrCat(path, ": its ", tested.size(), " classes are not the ",
                    names.size(), " of the training images"));
-}
-
-// A path that cannot be written is better known before an epoch than after.
-absl::Status CheckWritable(const std::string& path) {
-  if (path.empty() || path == "-") return absl::OkStatus();
-  std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
-  if (::access(folder.c_str(), W_OK) == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot write ", path, ": no such folder, or not allowed"));
 }
 
 // Adapts the model to the images and opens both parts of the data.
@@ -256,8 +244,6 @@ std::string TestDataBeside(const std::string& data) {
 absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings) {
   RETURN_IF_ERROR(PrepareToSave(settings.saving));
-  RETURN_IF_ERROR(CheckWritable(settings.saving.weights));
-  RETURN_IF_ERROR(CheckWritable(settings.json));
   ASSIGN_OR_RETURN(const Data data, OpenData(settings));
   std::printf("%d training images of %d classes from %s\n",
               static_cast<int>(data.train->dataset().size()),

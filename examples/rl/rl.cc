@@ -79,6 +79,7 @@ absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
 }
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   for (const std::string& inference : absl::GetFlag(FLAGS_inference))
     RETURN_IF_ERROR(OptionsFor(inference).status());
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_requests));

@@ -57,6 +57,7 @@ struct Task {
 };
 
 absl::Status CheckFlags() {
+  RETURN_IF_ERROR(CheckFindingsFlags());
   RETURN_IF_ERROR(CheckWordFlags());
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_clip_norm));
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {

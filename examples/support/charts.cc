@@ -9,8 +9,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "tools/launch/process.h"
+#include "tools/output_file.h"
 
 namespace baton::examples {
 namespace {
@@ -59,18 +58,6 @@ std::string Program(const std::string& name, const std::string& title,
       "  if (kind eq 'png') { set terminal pngcairo size 900,540 font 'Sans,12'"
       " }\n  else { set terminal svg size 900,540 dynamic font 'Sans,12' }\n",
       "  set output '", name, ".'.kind\n  ", plot, "\n  unset output\n}\n");
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const std::string part = path + ".part";
-  std::ofstream file(part, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file || std::rename(part.c_str(), path.c_str()) != 0) {
-    std::remove(part.c_str());
-    return absl::UnavailableError(absl::StrCat("cannot write ", path));
-  }
-  return absl::OkStatus();
 }
 
 std::string ReadAll(int fd) {
@@ -244,15 +231,11 @@ absl::StatusOr<std::vector<std::string>> WriteCharts(
 absl::StatusOr<std::vector<std::string>> DrawCharts(
     const std::string& folder,
     const std::vector<std::pair<std::string, std::string>>& charts) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot make ", folder, ": ", error.message()));
-  }
+  RETURN_IF_ERROR(tools::CheckOutputFolder(folder));
   for (const auto& [name, program] : charts) {
     if (program.empty()) continue;
-    RETURN_IF_ERROR(WriteFile(absl::StrCat(folder, "/", name, ".gp"), program));
+    RETURN_IF_ERROR(
+        tools::WriteOutput(absl::StrCat(folder, "/", name, ".gp"), program));
   }
   std::vector<std::string> drawn;
   for (const auto& [name, program] : charts) {

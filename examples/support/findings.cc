@@ -11,6 +11,7 @@
 #include "core/status.h"
 #include "examples/support/charts.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 
 ABSL_FLAG(std::string, json, "",
           "write a JSON line for each row of the table to this file; - is "
@@ -18,6 +19,11 @@ ABSL_FLAG(std::string, json, "",
 ABSL_FLAG(std::string, plot, "", "draw charts into this folder");
 
 namespace baton::examples {
+
+absl::Status CheckFindingsFlags() {
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_json));
+  return tools::CheckOutputFolder(FLAGS_plot);
+}
 
 absl::Status Tell(const Findings& findings) {
   RETURN_IF_ERROR(tools::Print(

@@ -19,6 +19,9 @@ struct Findings {
   // Programs for gnuplot, by name (examples/support/charts.h).
   std::vector<std::pair<std::string, std::string>> charts = {};
 };
+// InvalidArgument names --json or --plot where Tell could not write what it
+// asks for: for before the work.
+absl::Status CheckFindingsFlags();
 // Prints the table, writes the lines that --json asks for and draws the charts
 // that --plot does.
 absl::Status Tell(const Findings& findings);

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -17,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/status.h"
+#include "tools/output_file.h"
 
 namespace baton::examples {
 namespace {
@@ -193,19 +192,7 @@ absl::Status WriteJsonLines(const std::string& path,
   for (const Measurement& m : measurements) {
     absl::StrAppend(&text, ToJsonLine(m), "\n");
   }
-  if (path == "-") {
-    std::cout << text << std::flush;
-    return absl::OkStatus();
-  }
-  const std::string partial = absl::StrCat(path, ".partial");
-  std::ofstream file(partial);
-  file << text << std::flush;
-  file.close();
-  if (!file || std::rename(partial.c_str(), path.c_str()) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot write measurements to ", path));
-  }
-  return absl::OkStatus();
+  return tools::WriteOutput(path, text);
 }
 
 }  // namespace baton::examples

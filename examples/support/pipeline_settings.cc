@@ -13,6 +13,7 @@
 #include "core/status.h"
 #include "examples/support/link_paths.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 
 ABSL_FLAG(
     std::string, stages, "",
@@ -213,7 +214,9 @@ absl::StatusOr<dist::ScheduleChoice> ScheduleFlags() {
     return WrongFlag("stages",
                      "auto makes an order, but --schedule_file is given");
   if (!file.empty()) {
-    ASSIGN_OR_RETURN(choice.given, dist::LoadSchedule(file));
+    const auto given = dist::LoadSchedule(file);
+    RETURN_IF_ERROR(Annotate(given.status(), "--schedule_file"));
+    choice.given = *given;
     choice.name = choice.given->name;
   }
   return choice;
@@ -265,6 +268,9 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
     RETURN_IF_ERROR(tools::CheckWord("--graph", graph, {"on", "off"}));
   settings.graph = graph != "off";
   settings.deferred_batch_norm = absl::GetFlag(FLAGS_deferred_batch_norm);
+  RETURN_IF_ERROR(
+      tools::CheckOutputs(FLAGS_json, FLAGS_trace, FLAGS_save_schedule));
+  RETURN_IF_ERROR(tools::CheckOutputFolder(FLAGS_plot));
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
   settings.trace = absl::GetFlag(FLAGS_trace);

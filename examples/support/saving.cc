@@ -3,24 +3,19 @@
 
 #include "examples/support/saving.h"
 
-#include <unistd.h>
-
-#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
+#include "tools/output_file.h"
 
 namespace baton::examples {
 
 absl::Status PrepareToSave(const Saving& saving) {
   if (!saving.on()) return absl::OkStatus();
   const std::string& folder = saving.checkpoints.folder;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || access(folder.c_str(), W_OK) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "cannot write to the folder ", folder, ": no folder, or not allowed"));
-  }
+  RETURN_IF_ERROR(tools::CheckOutputFolder(folder));
+  RETURN_IF_ERROR(tools::CheckOutput(saving.weights));
   const std::vector<int64_t> steps = CheckpointSteps(folder);
   if (steps.empty() || saving.resume != Saving::Resume::kNo)
     return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/status.h"
+#include "tools/output_file.h"
 #include "tools/view/cluster_trace.h"
 
 namespace baton::examples {
@@ -24,7 +25,8 @@ class Traced final : public Trainable {
     trace.Start(std::chrono::minutes(10));
     absl::StatusOr<double> loss = model_->TrainStep(batch);
     RETURN_IF_ERROR(loss.status());
-    RETURN_IF_ERROR(tools::WriteTrace(path_, trace.Finish()));
+    RETURN_IF_ERROR(
+        tools::WriteOutput(path_, tools::MergedTrace(trace.Finish())));
     return loss;
   }
   Future<double> TrainStepAsync(const TrainingBatch& batch) override {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/parallel.h"
+#include "core/shown_time.h"
 #include "core/status.h"
 #include "core/stream.h"
 
@@ -231,7 +232,7 @@ BatchLoader::Result BatchLoader::Await(int64_t batch) {
     if (!made_.WaitUntil(mutex_, deadline) && !there())
       return absl::DeadlineExceededError(
           absl::StrCat("loader: no batch ", batch, " within ",
-                       options_.deadline.count(), " ms"));
+                       ShownTime(options_.deadline)));
   }
   const auto found = ready_.find(batch);
   Result result = std::move(found->second.result);

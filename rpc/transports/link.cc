@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
+#include "core/shown_time.h"
 #include "core/status.h"
 #include "rpc/transports/framing.h"
 
@@ -226,7 +227,7 @@ void Link::BeatLocked() {
   if (due.silent) {
     const absl::Status silent = absl::DeadlineExceededError(
         absl::StrCat("worker ", peer_.name, " is silent for its lease of ",
-                     host_.options.lease.count(), " ms"));
+                     ShownTime(host_.options.lease)));
     LogWarning(silent.message());
     BreakLocked(silent, true);
     return;

@@ -49,6 +49,16 @@ WORDS = {
     "resnet50_single_machine": {"--graph=onn": "on"},
 }
 
+# Each gets an address that is none.
+ADDRESSES = {
+    "baton-worker": ["--listen=foo", "--rendezvous=foo"],
+    "baton-rendezvous": ["--listen=foo"],
+    "baton-run": ["--rendezvous_listen=foo -- true",
+                  "--rendezvous=foo --nodes=2 -- true"],
+    "batonctl": ["--rendezvous=foo status", "--worker=foo status"],
+    "toy_model": ["--listen=foo"],
+}
+
 
 def call(program, *args):
     done = subprocess.run([str(BIN / program), *args], text=True, timeout=60,
@@ -127,6 +137,23 @@ class CalledWrongly(unittest.TestCase):
                 word = re.split("[=,-]", given)[-1]
                 nearest = f"(do you mean {meant}?)" if meant else ""
                 self.says(program, given.split(), f"'{word}'", nearest)
+
+    def test_a_file_that_cannot_be_written_is_named_before_the_work(self):
+        seen = set()
+        for program in PROGRAMS:
+            flags = flags_of(program)
+            for flag in ["json", "plot", "trace", "save_schedule"]:
+                if flag not in flags or flags[flag][1] == "false":
+                    continue  # batonctl --json is a switch
+                self.says(program, [f"--{flag}=/proc/none/file"],
+                          f"--{flag}: cannot ", "/proc/none")
+                seen.add((program, flag))
+        self.assertGreater(len(seen), 12)
+
+    def test_an_address_that_is_none_is_named_with_its_flag(self):
+        for program, flags in ADDRESSES.items():
+            for flag in flags:
+                self.says(program, [*flag.split()], f"{flag.split('=')[0]}: ", "foo")
 
     def test_saving_what_is_not_saved_is_refused(self):
         for flag in ["--checkpoint_dir=x", "--weights=x"]:

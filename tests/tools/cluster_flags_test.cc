@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <string>
 
 #include "absl/flags/declare.h"
@@ -21,11 +22,14 @@ ABSL_DECLARE_FLAG(bool, extra);
 ABSL_DECLARE_FLAG(int, world_size);
 ABSL_DECLARE_FLAG(uint32_t, tensor_port);
 ABSL_DECLARE_FLAG(std::string, peers);
+ABSL_DECLARE_FLAG(std::string, listen);
+ABSL_DECLARE_FLAG(std::string, advertise_host);
 
 namespace baton::tools {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(ClusterFlags, APortForTensorsIsOne) {
   const absl::FlagSaver saver;
@@ -55,6 +59,30 @@ TEST(ClusterFlags, ALeaseIsLongEnoughToBeKept) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << lease;
     EXPECT_THAT(std::string(status.message()), HasSubstr("--lease")) << lease;
   }
+}
+
+TEST(ClusterFlags, AWrongAddressIsNamedWithItsFlagOrVariable) {
+  const auto said = [] {
+    return std::string(ClusterOptionsFromFlags("worker1").status().message());
+  };
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_rendezvous, "127.0.0.1");
+  absl::SetFlag(&FLAGS_world_size, 2);
+  EXPECT_EQ(said(),
+            "--rendezvous: \"127.0.0.1\" is no host:port: the port is missing");
+  absl::SetFlag(&FLAGS_rendezvous, "127.0.0.1:2900");
+  absl::SetFlag(&FLAGS_listen, "foo");
+  EXPECT_THAT(said(), StartsWith("--listen: \"foo\" is no host:port"));
+  absl::SetFlag(&FLAGS_listen, "");
+  ::setenv("BATON_LISTEN", "foo", 1);
+  EXPECT_THAT(said(), StartsWith("BATON_LISTEN: \"foo\" is no host:port"));
+  ::unsetenv("BATON_LISTEN");
+  absl::SetFlag(&FLAGS_advertise_host, "a b");
+  EXPECT_THAT(said(), StartsWith("--advertise_host: "));
+  absl::SetFlag(&FLAGS_advertise_host, "");
+  absl::SetFlag(&FLAGS_rendezvous, "");
+  absl::SetFlag(&FLAGS_peers, "foo");
+  EXPECT_THAT(said(), StartsWith("--peers: \"foo\""));
 }
 
 TEST(ClusterFlags, OneMoreWaitsForNoNumberOfWorkers) {

@@ -5,6 +5,8 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 #include "absl/flags/flag.h"
 #include "absl/flags/reflection.h"
@@ -134,6 +136,17 @@ TEST_F(Flags, AWrongOneEndsTheProgramWithCode2) {
   char* argv[] = {program, flag, nullptr};
   EXPECT_EXIT(ParseFlagsOrExit(2, argv, "usage"), ::testing::ExitedWithCode(2),
               "unknown flag --nonsense");
+}
+
+TEST(ExitCode, IsAFailureWhereOutputIsLost) {
+  const auto print_and_end = [](const char* device) {
+    if (std::freopen(device, "w", stdout) == nullptr) std::exit(99);
+    std::printf("step 1: loss 0.5\n");
+    std::exit(ExitCode(absl::OkStatus()));
+  };
+  EXPECT_EXIT(print_and_end("/dev/null"), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(print_and_end("/dev/full"), ::testing::ExitedWithCode(1),
+              "cannot write to standard output: No space left on device");
 }
 
 }  // namespace

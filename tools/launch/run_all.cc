@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/shown_time.h"
 #include "core/status.h"
 #include "tools/launch/run.h"
 #include "tools/launch/run_signals.h"
@@ -195,14 +196,14 @@ std::string Run::PlanRestart(Child& worker) {
   worker.lost = true;
   if (policy.most == 0) return "";
   const std::string window = absl::StrCat(" of ", policy.most, " times within ",
-                                          policy.window.count(), " ms");
+                                          ShownTime(policy.window));
   const auto pause = worker.restarts.Take();
   if (!pause) return absl::StrCat("; was started again ", policy.most, window);
   const std::string times = absl::StrCat(worker.restarts.taken(), window);
   worker.lost = false;
   if (pause->count() > 0) {
     worker.start_at = Clock::now() + *pause;
-    return absl::StrCat("; is started again in ", pause->count(), " ms, ",
+    return absl::StrCat("; is started again in ", ShownTime(*pause), ", ",
                         times);
   }
   const absl::Status started = StartAgain(worker);
@@ -308,7 +309,7 @@ void Run::KillLate() {
     if (!child.alive || Clock::now() < child.kill_at) continue;
     Print(absl::StrCat("baton-run: ", child.process.name, " (process ",
                        child.process.pid, ") did not end within ",
-                       plan_.grace.count(), " ms; killing it"));
+                       ShownTime(plan_.grace), "; killing it"));
     child.kill_at = Clock::time_point::max();
     SendSignal(child.process, SIGKILL);
   }

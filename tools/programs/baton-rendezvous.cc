@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/rendezvous.h"
+#include "tools/address_flag.h"
 #include "tools/command_line.h"
 #include "tools/daemon.h"
 #include "tools/security_flags.h"
@@ -37,6 +38,7 @@ constexpr char kUsage[] =
 absl::StatusOr<int> Main() {
   SetLogName(rpc::kRendezvousName);
   RETURN_IF_ERROR(AtLeast(0, FLAGS_max_members));
+  RETURN_IF_ERROR(CheckAddressFlag(FLAGS_listen));
   StopSignal stop;
   ASSIGN_OR_RETURN(const rpc::Security security,
                    SecurityFromFlags(rpc::kRendezvousName));

@@ -25,6 +25,7 @@
 #include "core/status.h"
 #include "rpc/rendezvous.h"
 #include "rpc/spares.h"
+#include "tools/address_flag.h"
 #include "tools/command_line.h"
 #include "tools/compute.h"
 #include "tools/launch/nodes.h"
@@ -339,6 +340,7 @@ absl::StatusOr<int> RunNode(const NodeFlags& flags, RunPlan plan) {
 }
 
 absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
+  RETURN_IF_ERROR(CheckAddressFlag(FLAGS_rendezvous_listen));
   ASSIGN_OR_RETURN(const NodeFlags nodes, NodesFromFlags());
   RETURN_IF_ERROR(CheckFlags(trainer, nodes));
   std::string address = nodes.rendezvous;

@@ -20,7 +20,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "tools/address_flag.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 #include "tools/security_flags.h"
 #include "tools/view/cluster_tables.h"
 #include "tools/view/cluster_trace.h"
@@ -84,7 +86,10 @@ absl::StatusOr<ObserverOptions> OptionsFromFlags() {
         "--seconds must be more than 0, and ", kMostSeconds, " at most"));
   options.worker = absl::GetFlag(FLAGS_worker);
   options.rendezvous = absl::GetFlag(FLAGS_rendezvous);
-  if (options.worker.empty())
+  const bool named = !options.worker.empty();
+  RETURN_IF_ERROR(
+      CheckAddressFlag(FLAGS_rendezvous, named ? nullptr : "BATON_RENDEZVOUS"));
+  if (!named)
     options.rendezvous = FlagOr(options.rendezvous, "BATON_RENDEZVOUS", "");
   options.cluster =
       FlagOr(absl::GetFlag(FLAGS_cluster), "BATON_CLUSTER", "baton");
@@ -168,7 +173,7 @@ absl::Status ShowLive(const std::string& command, Observer& observer) {
 
 absl::Status Trace(Observer& observer) {
   const std::string path = absl::GetFlag(FLAGS_out);
-  RETURN_IF_ERROR(CheckTracePath(path));
+  RETURN_IF_ERROR(CheckOutputs(FLAGS_out));
   ASSIGN_OR_RETURN(const auto workers, observer.Workers());
   const auto time =
       absl::ToChronoMilliseconds(absl::Seconds(absl::GetFlag(FLAGS_seconds)));
@@ -176,7 +181,7 @@ absl::Status Trace(Observer& observer) {
   trace.Start(time + std::chrono::minutes(1));
   std::this_thread::sleep_for(time);
   const std::vector<WorkerTrace> traces = trace.Finish();
-  RETURN_IF_ERROR(WriteTrace(path, traces));
+  RETURN_IF_ERROR(WriteOutput(path, MergedTrace(traces)));
   size_t events = 0;
   for (const WorkerTrace& worker : traces) events += worker.log.events.size();
   return Print(absl::StrCat(path, ": ", events, " events of ", traces.size(),

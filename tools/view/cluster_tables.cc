@@ -11,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "rpc/histogram.h"
-#include "tools/view/shown_name.h"
 
 namespace baton::tools {
 namespace {
@@ -118,7 +117,7 @@ View CallsTable(const Reports& reports) {
     const auto add = [&](const rpc::CallInfo& call, const char* direction) {
       rows.emplace_back(call.age_ms,
                         Row{absl::StrCat(call.age_ms), report.worker.name,
-                            direction, call.peer, ShownName(call.method)});
+                            direction, call.peer, call.method});
     };
     for (const auto& call : report.info.outgoing) add(call, "to");
     for (const auto& call : report.info.incoming) add(call, "from");
@@ -145,10 +144,10 @@ View ObjectsTable(const Reports& reports) {
     for (const auto& object : report.info.objects) {
       rows.emplace_back(
           object.age_ms,
-          Row{report.worker.name, object.id, ShownName(object.type),
-              object.state, Known(object.bytes), absl::StrCat(object.age_ms),
-              object.made_by, ShownName(object.made_at), Holders(object),
-              ShownName(absl::StrJoin(object.used_by, ", ")),
+          Row{report.worker.name, object.id, object.type, object.state,
+              Known(object.bytes), absl::StrCat(object.age_ms), object.made_by,
+              object.made_at, Holders(object),
+              absl::StrJoin(object.used_by, ", "),
               absl::StrCat(object.waited_for_by.size())});
     }
   }
@@ -232,7 +231,7 @@ View MethodsTable(const Reports& reports) {
       rows.emplace_back(
           static_cast<int64_t>(method.calls),
           Row{report.worker.name, method.incoming ? "from" : "to", method.peer,
-              ShownName(method.method), absl::StrCat(method.calls),
+              method.method, absl::StrCat(method.calls),
               absl::StrCat(method.failed), Quantile(method, 0.5),
               Quantile(method, 0.99), absl::StrCat(method.bytes_sent),
               absl::StrCat(method.bytes_received)});

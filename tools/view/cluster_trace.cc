@@ -3,15 +3,9 @@
 
 #include "tools/view/cluster_trace.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
-#include <filesystem>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/free_with.h"
 #include "core/log.h"
 #include "rpc/introspection.h"
 
@@ -23,22 +17,6 @@ using rpc::Tracer;
 
 // Enough that one of them meets two idle machines.
 constexpr int kClockReadings = 20;
-
-using File = std::unique_ptr<FILE, FreeWith<std::fclose>>;
-
-// Where a file is written before it takes its place; devices have none.
-std::string PartOf(const std::string& path) {
-  std::error_code error;
-  const auto status = std::filesystem::status(path, error);
-  const bool file = !std::filesystem::exists(status) ||
-                    std::filesystem::is_regular_file(status);
-  return file ? path + ".part" : path;
-}
-
-absl::Status CannotWrite(const std::string& path) {
-  return absl::UnavailableError(
-      absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-}
 
 }  // namespace
 
@@ -111,32 +89,6 @@ std::vector<WorkerTrace> ClusterTrace::Finish() {
     traces[i].clock = OffsetFrom(of[i]->readings);
   CorrectByMessages(traces);
   return traces;
-}
-
-absl::Status CheckTracePath(const std::string& path) {
-  const std::string part = PartOf(path);
-  const File file(std::fopen(part.c_str(), "a"));
-  if (file == nullptr) return CannotWrite(path);
-  if (part != path) std::remove(part.c_str());
-  return absl::OkStatus();
-}
-
-absl::Status WriteTrace(const std::string& path,
-                        const std::vector<WorkerTrace>& traces) {
-  const std::string text = MergedTrace(traces);
-  const std::string part = PartOf(path);
-  File file(std::fopen(part.c_str(), "w"));
-  if (file == nullptr) return CannotWrite(path);
-  const bool written =
-      std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() &&
-      std::fflush(file.get()) == 0;
-  if (written &&
-      (part == path || std::rename(part.c_str(), path.c_str()) == 0)) {
-    return absl::OkStatus();
-  }
-  const absl::Status failed = CannotWrite(path);
-  if (part != path) std::remove(part.c_str());
-  return failed;
 }
 
 }  // namespace baton::tools

@@ -44,10 +44,4 @@ class ClusterTrace {
   std::vector<Worker> workers_;
 };
 
-// Both name a file that cannot be written, and why: the first one before there
-// is a trace. What was at `path` stays until the new one is whole.
-absl::Status CheckTracePath(const std::string& path);
-absl::Status WriteTrace(const std::string& path,
-                        const std::vector<WorkerTrace>& traces);
-
 }  // namespace baton::tools

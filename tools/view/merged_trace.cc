@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
-#include "tools/view/shown_name.h"
+#include "rpc/shown_name.h"
 #include "tools/view/table.h"
 
 namespace baton::tools {
@@ -151,7 +151,7 @@ class Writer {
   void Slice(int process, int row, const std::string& name,
              const char* category, int64_t begin, int64_t end, Json args) {
     events_.push_back({{"ph", "X"},
-                       {"name", ShownName(name)},
+                       {"name", rpc::ShownName(name)},
                        {"cat", category},
                        {"pid", process},
                        {"tid", row},

@@ -94,13 +94,13 @@ absl::StatusOr<std::unique_ptr<Observer>> Observer::Make(
   rpc::WorkerInfo entry;
   if (!options.worker.empty()) {
     // What a worker prints may go on with its address on this machine alone.
-    ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> entries,
-                     rpc::ParseWorkerList(
-                         options.worker.substr(0, options.worker.find(';'))));
-    if (entries.size() != 1)
+    const auto entries = rpc::ParseWorkerList(
+        options.worker.substr(0, options.worker.find(';')));
+    RETURN_IF_ERROR(Annotate(entries.status(), "--worker"));
+    if (entries->size() != 1)
       return absl::InvalidArgumentError(
           "--worker names one, as name=host:port");
-    entry = entries[0];
+    entry = entries->front();
   }
   RETURN_IF_ERROR(rpc::CheckExposure(
       options.security, "batonctl would talk to",

@@ -4,18 +4,25 @@
 """Measures the front page's figures anew, all on one machine at one commit.
 
   tests/bench/peers/measure_results.py build/release/bin --python=PYTHON \
-      --machine="two H200s, 32 cores" [--only=WORDS] [--results=FILE] [--rounds=3]
+      --machine="two H200s, 32 cores" [--only=WORDS ...] [--results=FILE] [--rounds=3]
 
 Runs the commands of docs/performance/results.json, ours and the peer's in turn, and
-writes both figures, their ratios, the date, the commit and the machine into it. It
-writes nothing where a row cannot be measured, because the GPUs that it needs are not
-there or its command fails, or where --only asks for some rows: the file's figures are of
-one run. cmake/write_results.py then makes the front page's table and chart from the file.
+writes both figures and their ratio into it after each row. So a run may be ended at any
+time, and called again: it goes on with the rows that are not yet of this commit and this
+machine. --only, which may be given several times, measures the rows that have its words,
+and these in any case.
+
+As long as the rows are not all of one commit and one machine, the measured ones say of
+which they are, this script names the others, and cmake/write_results.py refuses the file.
+When all are, the file says it once, and write_results.py makes the front page's table and
+chart from it. A row that cannot be measured, because the GPUs that it needs are not there
+or its command fails, stays as it was.
 """
 
 import argparse
 import datetime
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -27,6 +34,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 RESULTS = ROOT / "docs/performance/results.json"
 LONGEST_S = 300
+PLACE = ("machine", "commit")  # what all rows have in common in the end
 
 
 def gpus_here():
@@ -112,7 +120,8 @@ def parsed():
     parser.add_argument("--python", default=sys.executable, help="one that has PyTorch")
     parser.add_argument("--machine", required=True, help="what it is, in words")
     parser.add_argument("--commit", help="default the checkout's")
-    parser.add_argument("--only", default="", help="rows with these words alone")
+    parser.add_argument("--only", action="append", default=[], metavar="WORDS",
+                        help="rows that have these words; may be given several times")
     parser.add_argument("--rounds", type=int, default=1, help="of both sides in turn")
     parser.add_argument("--results", type=pathlib.Path, default=RESULTS,
                         help="the file that is read and written")
@@ -123,28 +132,62 @@ def parsed():
     return args
 
 
+def place_of(entry, results):
+    measured = entry.get("measured", results)
+    return tuple(measured[name] for name in PLACE)
+
+
+def others(results, args):
+    """The rows that are of another commit or machine."""
+    here = (args.machine, args.commit)
+    return [entry for entry in results["rows"] if place_of(entry, results) != here]
+
+
+def wanted(results, args):
+    """The rows that are to be measured."""
+    if not args.only:
+        return others(results, args)
+    return [entry for entry in results["rows"]
+            if any(words in entry["what"] for words in args.only)]
+
+
+def keep(results, entry, args):
+    """Writes the file with what was measured of this row."""
+    entry["measured"] = {"machine": args.machine, "commit": args.commit,
+                         "date": datetime.date.today().isoformat()}
+    if not others(results, args):
+        dates = [row.pop("measured", results)["date"] for row in results["rows"]]
+        results |= {"machine": args.machine, "commit": args.commit, "date": max(dates)}
+    part = args.results.with_suffix(".part")
+    part.write_text(json.dumps(results, indent=1) + "\n")
+    os.replace(part, args.results)
+
+
 def main():
     args = parsed()
     results = json.loads(args.results.read_text())
-    rows = [entry for entry in results["rows"] if args.only in entry["what"]]
+    rows = wanted(results, args)
     args.torch = (torch_version(args.python)
                   if any("PyTorch" in entry["peer"] for entry in rows) else None)
     gpus, failed = gpus_here(), 0
     for entry in rows:
         try:
             measure(entry, args, gpus)
+            keep(results, entry, args)
             print(f"{entry['what']}: {entry['baton']} {entry['unit']}, "
                   f"{entry['peer']} {entry['beside']}: {entry['ratio']}", flush=True)
         except (ValueError, OSError, subprocess.TimeoutExpired) as error:
             failed += 1
             print(f"{entry['what']}: not measured: {error}", file=sys.stderr, flush=True)
-    if failed or args.only:
-        print(f"{args.results} stays as it was", file=sys.stderr)
-        return 1 if failed else 0
-    results |= {"machine": args.machine, "commit": args.commit,
-                "date": datetime.date.today().isoformat()}
-    args.results.write_text(json.dumps(results, indent=1) + "\n")
-    return 0
+    for entry in others(results, args):
+        machine, commit = place_of(entry, results)
+        print(f"{entry['what']}: still of {commit} on {machine}", file=sys.stderr)
+    if not rows:
+        print("no row was measured: " +
+              ("none has these words" if args.only else
+               "all are of this commit and machine; --only measures some again"),
+              file=sys.stderr)
+    return 1 if failed or not rows else 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -47,7 +48,8 @@ TEST(ElasticDdp, TrainsForItsEpochsWithAllThatThereAre) {
   const testing::TempFolder folder;
   const std::string results = folder / "results.jsonl";
   const tools::Outcome outcome =
-      RunElastic({"--epochs=5", "--min_members=3", "--json=" + results});
+      RunElastic({"--epochs=5", "--min_members=3", "--json=" + results,
+                  "--plot=" + (folder / "charts")});
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   std::ifstream file(results);
   std::string line;
@@ -58,6 +60,7 @@ TEST(ElasticDdp, TrainsForItsEpochsWithAllThatThereAre) {
   EXPECT_THAT(members, Each(3));
   const auto losses = run["losses"].get<std::vector<double>>();
   EXPECT_LT(losses.back(), losses.front());
+  EXPECT_TRUE(std::filesystem::exists(folder / "charts/loss.gp"));
 }
 
 // The worker that is killed is started again, and gets in again.

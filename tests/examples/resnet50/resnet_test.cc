@@ -269,7 +269,7 @@ TEST(DeviceResNet, TracesAStep) {
   EXPECT_THAT(text, HasSubstr("\"name\":\"1BW1\""));
   const auto nowhere = model->TraceStep(batch, folder / "no/trace.json");
   EXPECT_THAT(std::string(nowhere.status().message()),
-              HasSubstr("cannot write to"));
+              HasSubstr("cannot write "));
 }
 
 TEST_F(ResNetPrograms, ExperimentMeasuresEveryVariant) {

@@ -5,7 +5,6 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -120,7 +119,6 @@ TEST(Measurement, WritesOneLineEach) {
     ++lines;
   }
   EXPECT_EQ(lines, 2);
-  EXPECT_FALSE(std::filesystem::exists(path + ".partial"));
 }
 
 TEST(Measurement, UnwritablePathIsAnErrorThatNamesIt) {

@@ -171,7 +171,7 @@ TEST_F(RunAllTest, StartsAWorkerThatDiedAgainAsItWas) {
   EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
                           "baton-run: worker1 \\(process [0-9]+\\) was killed "
                           "by signal 9 .*; started again as process [0-9]+, 1 "
-                          "of 1 times within 300000 ms$")));
+                          "of 1 times within 300 s$")));
 }
 
 TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
@@ -186,11 +186,11 @@ TEST_F(RunAllTest, EndsTheRunForAWorkerThatFailsTooOften) {
                           }),
             4);
   EXPECT_THAT(lines_, Contains(HasSubstr("ended with code 3; was started again "
-                                         "2 of 2 times within 300000 ms; 1 of "
+                                         "2 of 2 times within 300 s; 1 of "
                                          "2 workers are left; stopping")));
   // Not at once, the second time.
   EXPECT_THAT(lines_, Contains(HasSubstr("; is started again in 100 ms, 2 of 2 "
-                                         "times within 300000 ms")));
+                                         "times within 300 s")));
   EXPECT_THAT(lines_, Contains(::testing::MatchesRegex(
                           "baton-run: worker2 started again as process .*")));
 }
@@ -212,9 +212,9 @@ TEST_F(RunAllTest, StartsATrainerThatDiedAgainBesideItsWorkers) {
   EXPECT_THAT(lines_, Contains(::testing::ContainsRegex(
                           "baton-run: trainer \\(process [0-9]+\\) was killed "
                           "by signal 9 .*; started again as process [0-9]+, 1 "
-                          "of 1 times within 300000 ms$")));
+                          "of 1 times within 300 s$")));
   EXPECT_THAT(lines_, Contains(HasSubstr("ended with code 4; was started again "
-                                         "1 of 1 times within 300000 ms")));
+                                         "1 of 1 times within 300 s")));
 }
 
 TEST_F(RunAllTest, StartsNoTrainerAgainThatWasCalledWrongly) {

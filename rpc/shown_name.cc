@@ -1,21 +1,34 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "tools/view/shown_name.h"
+#include "rpc/shown_name.h"
 
+#include <algorithm>
 #include <cstddef>
 
-namespace baton::tools {
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+
+namespace baton::rpc {
 namespace {
 
-// "RuleOptimizer<SgdRule>" -> "Sgd", wherever it stands.
+// "RuleOptimizer<SgdRule>" and "RuleOptimizer<SgdOptions>" -> "Sgd", wherever
+// they stand.
 void NameOptimizers(std::string& name) {
-  constexpr std::string_view kBefore = "RuleOptimizer<", kAfter = "Rule>";
+  constexpr std::string_view kBefore = "RuleOptimizer<";
   for (size_t at = 0; (at = name.find(kBefore, at)) != std::string::npos;) {
-    const size_t end = name.find(kAfter, at + kBefore.size());
+    const size_t begin = at + kBefore.size();
+    const size_t end = name.find('>', begin);
     if (end == std::string::npos) return;
-    name.erase(end, kAfter.size());
-    name.erase(at, kBefore.size());
+    const std::string rule = name.substr(begin, end - begin);
+    const size_t suffix =
+        std::max(absl::EndsWith(rule, "Rule") ? sizeof("Rule") - 1 : 0,
+                 absl::EndsWith(rule, "Options") ? sizeof("Options") - 1 : 0);
+    if (suffix == 0) {
+      at = end;
+      continue;
+    }
+    name.replace(at, end + 1 - at, rule, 0, rule.size() - suffix);
   }
 }
 
@@ -43,7 +56,7 @@ std::string ShownName(std::string_view name) {
       word = shown.size();
   }
   NameOptimizers(shown);
-  return shown;
+  return absl::StrReplaceAll(shown, {{"basic_string<char>", "string"}});
 }
 
-}  // namespace baton::tools
+}  // namespace baton::rpc
