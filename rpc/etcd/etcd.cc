@@ -39,8 +39,7 @@ struct Node {
   std::unique_ptr<etcdserverpb::Lease::Stub> lease;
 };
 
-// One call of one node. Calls that lost the race go on after the caller has its
-// answer, so that they own all that gRPC uses.
+// One call of one node.
 template <typename Request, typename Answer>
 struct Attempt {
   grpc::ClientContext context;
@@ -71,6 +70,11 @@ class Race {
     MutexLock lock(mutex_);
     while (!ended_[node] && !Over() && changed_.WaitUntil(mutex_, until)) {
     }
+  }
+  // Waits until the node's call has ended.
+  void AwaitEnd(size_t node) {
+    MutexLock lock(mutex_);
+    while (!ended_[node]) changed_.Wait(mutex_);
   }
   std::optional<size_t> winner() {
     MutexLock lock(mutex_);
@@ -176,7 +180,7 @@ absl::StatusOr<Answer> GrpcEtcd::Ask(
   const auto race = std::make_shared<Race>(count);
   if (watch != nullptr && !watch([race] { race->Stop(); }))
     return absl::CancelledError("stopping");
-  std::vector<std::shared_ptr<Attempt<Request, Answer>>> attempts(count);
+  std::vector<std::unique_ptr<Attempt<Request, Answer>>> attempts(count);
   const auto await = [&](size_t node, milliseconds limit) {
     race->Await(node, Race::Clock::now() + limit);
     return !race->winner() && !race->stopped();
@@ -188,16 +192,14 @@ absl::StatusOr<Answer> GrpcEtcd::Ask(
   for (size_t i = 0; i < count && open; ++i) {
     const size_t node = (first_ + i) % count;
     auto& attempt = attempts[node];
-    attempt = std::make_shared<Attempt<Request, Answer>>();
+    attempt = std::make_unique<Attempt<Request, Answer>>();
     attempt->request = request;
     attempt->context.set_deadline(deadline);
     // A node that is cut off from the others fails instead of waiting for them.
     attempt->context.AddMetadata("hasleader", "true");
     ((*(nodes_[node].*service)->async()).*call)(
         &attempt->context, &attempt->request, &attempt->answer,
-        [race, node, attempt](const grpc::Status& status) {
-          race->End(node, status);
-        });
+        [race, node](const grpc::Status& status) { race->End(node, status); });
     open = await(node, std::min(kHedge, left));
   }
   // gRPC ends each at its deadline.
@@ -205,8 +207,12 @@ absl::StatusOr<Answer> GrpcEtcd::Ask(
     open = await(node, left + seconds(1));
   }
   if (watch != nullptr) watch(nullptr);
-  for (const auto& attempt : attempts) {
-    if (attempt != nullptr) attempt->context.TryCancel();
+  // Calls that lost the race end here: gRPC aborts if one of its own threads
+  // drops the last channel, which a call holds.
+  for (size_t node = 0; node < count; ++node) {
+    if (attempts[node] == nullptr) continue;
+    attempts[node]->context.TryCancel();
+    race->AwaitEnd(node);
   }
   if (const auto winner = race->winner()) {
     first_ = *winner;
