@@ -147,14 +147,18 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
   const RendezvousHandlers::Cancel cancel_;
 };
 
+}  // namespace
+
+namespace internal {
+
 // The calls of one rendezvous.
-class Calls : public wire::Rendezvous::CallbackService {
+class RendezvousCalls : public wire::Rendezvous::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
  public:
-  Calls(const Security& security, int max_members,
-        internal::MayAnswer may_answer = absl::OkStatus)
+  RendezvousCalls(const Security& security, int max_members,
+                  MayAnswer may_answer = absl::OkStatus)
       : may_answer_(std::move(may_answer)),
         handlers_(max_members),
         guard_(security.token) {}
@@ -230,6 +234,10 @@ class Calls : public wire::Rendezvous::CallbackService {
   internal::CallGuard guard_;
 };
 
+}  // namespace internal
+
+namespace {
+
 // Lets a server serve `calls` at `listen`, with the connections that `acceptor`
 // accepts. Returns its address.
 absl::StatusOr<std::string> Serve(grpc::Service* calls,
@@ -271,7 +279,7 @@ class GatedServer final : public internal::GatedRendezvous {
   const std::string& address() const override { return address_; }
 
  private:
-  Calls calls_;
+  internal::RendezvousCalls calls_;
   const std::shared_ptr<Acceptor> acceptor_ =
       std::make_shared<Acceptor>(kAuthenticationTime);
   std::unique_ptr<grpc::Server> server_;
@@ -280,9 +288,9 @@ class GatedServer final : public internal::GatedRendezvous {
 
 }  // namespace
 
-class RendezvousService::Impl final : public Calls {
+class RendezvousService::Impl final : public internal::RendezvousCalls {
  public:
-  using Calls::Calls;
+  using RendezvousCalls::RendezvousCalls;
 };
 
 RendezvousService::RendezvousService(const Security& security, int max_members)
