@@ -235,12 +235,14 @@ absl::StatusOr<std::shared_ptr<RendezvousConnection>> ConnectToListed(
                  std::min(deadline, system_clock::now() + kTry), watch);
 }
 
+// `etcd` is made if it is null.
 absl::StatusOr<std::shared_ptr<RendezvousConnection>> ConnectByEtcd(
-    const std::string& address, const RendezvousAccess& access,
-    RendezvousConnection::Deadline deadline,
+    std::unique_ptr<Etcd>& etcd, const std::string& address,
+    const RendezvousAccess& access, RendezvousConnection::Deadline deadline,
     const RendezvousConnection::Watch& watch) {
-  ASSIGN_OR_RETURN(const std::unique_ptr<Etcd> etcd,
-                   Etcd::Make(address, access.security));
+  if (etcd == nullptr) {
+    ASSIGN_OR_RETURN(etcd, Etcd::Make(address, access.security));
+  }
   for (;;) {
     auto connection = ConnectToListed(*etcd, address, access, deadline, watch);
     if (connection.ok() || !absl::IsUnavailable(connection.status()) ||
@@ -256,10 +258,14 @@ absl::StatusOr<std::shared_ptr<RendezvousConnection>> ConnectByEtcd(
 RendezvousDialer DialerOf(const std::string& address,
                           const RendezvousAccess& access,
                           RendezvousConnection::Watch watch) {
-  return [address, access,
-          watch = std::move(watch)](RendezvousConnection::Deadline deadline) {
-    return IsEtcd(address) ? ConnectByEtcd(address, access, deadline, watch)
-                           : Connect(address, access, deadline, watch);
+  // Kept from dial to dial, so that a worker that has lost its rendezvous need
+  // not connect to etcd first.
+  auto etcd = std::make_shared<std::unique_ptr<Etcd>>();
+  return [address, access, watch = std::move(watch),
+          etcd = std::move(etcd)](RendezvousConnection::Deadline deadline) {
+    return IsEtcd(address)
+               ? ConnectByEtcd(*etcd, address, access, deadline, watch)
+               : Connect(address, access, deadline, watch);
   };
 }
 
