@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/precision.h"
 #include "core/status.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
@@ -110,10 +111,12 @@ void WarnOfAnAddressOfThisMachineAlone(const ClusterOptions& options) {
       !IsLocal(options.listen) || !options.advertise_host.empty()) {
     return;
   }
-  const auto meeting = ParseHostPort(options.rendezvous);
-  if (!meeting.ok()) return;
-  const bool here = CheckListen(ToString({meeting->host, 0})).ok();
-  if (here) return;
+  if (!internal::IsEtcd(options.rendezvous)) {
+    const auto meeting = ParseHostPort(options.rendezvous);
+    if (!meeting.ok()) return;
+    const bool here = CheckListen(ToString({meeting->host, 0})).ok();
+    if (here) return;
+  }
   LogWarning(
       "worker ", options.name, " listens on ", options.listen,
       ", where no other machine reaches it, but meets the others at ",

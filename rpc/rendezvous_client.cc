@@ -4,6 +4,7 @@
 #include "rpc/rendezvous_client.h"
 
 #include <algorithm>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "core/log.h"
 #include "core/status.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_messages.h"
 #include "rpc/transports/address.h"
@@ -40,6 +42,7 @@ constexpr int kRenewalsPerLease = 5;
 // never report an error.
 constexpr int kPatiencePerLease = 10;
 constexpr milliseconds kShortestPause{10};
+constexpr milliseconds kPause{100};  // before a worker asks again to join
 // Short, so that an unreachable rendezvous does not delay a shutdown for long.
 constexpr milliseconds kConnectTimeout{300};
 
@@ -59,6 +62,19 @@ std::string OthersAwaited(const std::string& address,
   }
   return absl::StrCat(place, " until ", options.world_size,
                       " workers of cluster ", options.cluster, " have come");
+}
+
+absl::Status AskToJoin(RendezvousConnection& connection,
+                       const JoinOptions& options,
+                       RendezvousConnection::Deadline deadline,
+                       wire::JoinAnswer& answer) {
+  wire::JoinRequest request;
+  ToWire(options, options.wanted_rank, request);
+  request.set_timeout_ms(std::max<int64_t>(
+      1,
+      std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
+          .count()));
+  return connection.Ask(request, &answer, deadline + kGrace);
 }
 
 absl::Status LeaveBy(RendezvousConnection& connection,
@@ -128,17 +144,21 @@ absl::StatusOr<Membership> internal::JoinBy(const RendezvousDialer& dial,
                    ", where nobody answers yet (is it started, and is the "
                    "address right?)"),
       WaitNotice::Clock::now() + options.timeout);
-  ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
-                   dial(deadline));
-  notice.Now(OthersAwaited(address, options));
-  wire::JoinRequest request;
-  ToWire(options, options.wanted_rank, request);
-  request.set_timeout_ms(std::max<int64_t>(
-      1,
-      std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
-          .count()));
   wire::JoinAnswer answer;
-  RETURN_IF_ERROR(connection->Ask(request, &answer, deadline + kGrace));
+  for (;;) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
+                     dial(deadline));
+    notice.Now(OthersAwaited(address, options));
+    const absl::Status asked =
+        AskToJoin(*connection, options, deadline, answer);
+    if (asked.ok()) break;
+    // Where several may serve, another one does soon.
+    if (!internal::IsEtcd(address) || !absl::IsUnavailable(asked) ||
+        system_clock::now() + kPause >= deadline) {
+      return asked;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
   Membership joined{.version = answer.version(), .workers = {}};
   ASSIGN_OR_RETURN(joined.workers, FromWire(answer.members()));
   const bool self_is_there =

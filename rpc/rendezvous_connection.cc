@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "rpc/call_proof.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous_client.h"
 #include "rpc/transports/address.h"
@@ -23,8 +25,11 @@ using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
 constexpr milliseconds kProbe{200};
-// Between two looks at whether connecting was ended.
+// Between two looks at whether connecting was ended, and into etcd.
 constexpr milliseconds kLook{50};
+// How long etcd is asked at a time, and an address that it has is tried before
+// it is asked again.
+constexpr milliseconds kAsk{1000}, kTry{500};
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()),
@@ -208,14 +213,59 @@ absl::Status GrpcConnection::Prove(
   }
 }
 
+// Connects to the rendezvous of which etcd has the address.
+absl::StatusOr<std::shared_ptr<RendezvousConnection>> ConnectToListed(
+    Etcd& etcd, const std::string& address, const RendezvousAccess& access,
+    RendezvousConnection::Deadline deadline,
+    const RendezvousConnection::Watch& watch) {
+  const auto listed = etcd.Get(
+      kRendezvousKey, std::min(deadline, system_clock::now() + kAsk), watch);
+  if (absl::IsNotFound(listed.status())) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach the rendezvous at ", address,
+                     ": none serves; start baton-rendezvous --etcd=", address));
+  }
+  RETURN_IF_ERROR(listed.status());
+  // Whoever may write into etcd may write anything.
+  RETURN_IF_ERROR(Annotate(ParseHostPort(*listed).status(),
+                           absl::StrCat("the etcd at ", address)));
+  RETURN_IF_ERROR(CheckExposure(
+      access.security, "a worker would talk to the rendezvous at", *listed));
+  return Connect(*listed, access,
+                 std::min(deadline, system_clock::now() + kTry), watch);
+}
+
+// `etcd` is made if it is null.
+absl::StatusOr<std::shared_ptr<RendezvousConnection>> ConnectByEtcd(
+    std::unique_ptr<Etcd>& etcd, const std::string& address,
+    const RendezvousAccess& access, RendezvousConnection::Deadline deadline,
+    const RendezvousConnection::Watch& watch) {
+  if (etcd == nullptr) {
+    ASSIGN_OR_RETURN(etcd, Etcd::Make(address, access.security));
+  }
+  for (;;) {
+    auto connection = ConnectToListed(*etcd, address, access, deadline, watch);
+    if (connection.ok() || !absl::IsUnavailable(connection.status()) ||
+        system_clock::now() + 2 * kLook >= deadline) {
+      return connection;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
 }  // namespace
 
 RendezvousDialer DialerOf(const std::string& address,
                           const RendezvousAccess& access,
                           RendezvousConnection::Watch watch) {
-  return [address, access,
-          watch = std::move(watch)](RendezvousConnection::Deadline deadline) {
-    return Connect(address, access, deadline, watch);
+  // Kept from dial to dial, so that a worker that has lost its rendezvous need
+  // not connect to etcd first.
+  auto etcd = std::make_shared<std::unique_ptr<Etcd>>();
+  return [address, access, watch = std::move(watch),
+          etcd = std::move(etcd)](RendezvousConnection::Deadline deadline) {
+    return IsEtcd(address)
+               ? ConnectByEtcd(*etcd, address, access, deadline, watch)
+               : Connect(address, access, deadline, watch);
   };
 }
 

@@ -271,9 +271,12 @@ class RendezvousGroups {
   void ReapGroup(const std::string& cluster, Group& group,
                  Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  // The first version depends on the system time, so that versions of two runs
-  // of a rendezvous differ unless the clock is set back.
+  // The first version is the system time in microseconds, so that versions of
+  // two runs of a rendezvous differ, also of runs on machines whose clocks do.
   static uint64_t FirstVersion();
+  // Returns 0 for a version that another run gave.
+  uint64_t OfThisLife(uint64_t version) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const int max_members_;
   mutable Mutex mutex_;

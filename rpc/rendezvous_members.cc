@@ -166,6 +166,7 @@ void RendezvousGroups::Renew(const std::string& cluster,
         [heard = std::move(heard), why = std::move(why)] { heard(why); });
     return;
   }
+  known = OfThisLife(known);
   Group& group = groups_[cluster];
   member->heard = now;
   EndListen(*member);  // of two calls that wait, the earlier one is ended
@@ -179,6 +180,10 @@ void RendezvousGroups::Renew(const std::string& cluster,
   }
 }
 
+uint64_t RendezvousGroups::OfThisLife(uint64_t version) const {
+  return version >= first_version_ && version <= versions_ ? version : 0;
+}
+
 absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
                                         Clock::time_point now) {
   const std::string& name = seat.self.name;
@@ -186,12 +191,12 @@ absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
   if (FindMember(seat.cluster, name, seat.self.incarnation) != nullptr) {
     return absl::OkStatus();
   }
+  known = OfThisLife(known);
   RETURN_IF_ERROR(CheckReturn(seat));
   RETURN_IF_ERROR(OpenGroup(seat.cluster));
   const auto found = groups_.find(seat.cluster);
   const bool met = found != groups_.end() && !found->second.members.empty();
-  if (!met && known >= first_version_)
-    RETURN_IF_ERROR(CheckReturnToNobody(seat));
+  if (!met && known != 0) RETURN_IF_ERROR(CheckReturnToNobody(seat));
   if (!met && seat.world_size == kOneMore) {
     return absl::UnavailableError(
         absl::StrCat("nobody of cluster ", seat.cluster, " has come back yet"));

@@ -12,6 +12,7 @@
 #include "rpc/channels/accepting.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous.h"
+#include "rpc/rendezvous_gate.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_messages.h"
 #include "rpc/transports/acceptor.h"
@@ -148,13 +149,19 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
-class RendezvousService::Impl final : public wire::Rendezvous::CallbackService {
+namespace internal {
+
+// The calls of one rendezvous.
+class RendezvousCalls : public wire::Rendezvous::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
  public:
-  Impl(const Security& security, int max_members)
-      : handlers_(max_members), guard_(security.token) {}
+  RendezvousCalls(const Security& security, int max_members,
+                  MayAnswer may_answer = absl::OkStatus)
+      : may_answer_(std::move(may_answer)),
+        handlers_(max_members),
+        guard_(security.token) {}
 
   RendezvousGroups& groups() { return handlers_.groups(); }
   void OnLetIn(std::function<void(const std::string&)> let_in) {
@@ -185,15 +192,23 @@ class RendezvousService::Impl final : public wire::Rendezvous::CallbackService {
   template <typename Request, typename Response>
   Reactor* Answer(Context& context, const std::string* worker,
                   const Request& request, Response* answer) {
-    absl::Status known = CheckProof(context, request);
+    absl::Status known = may_answer_();
+    if (known.ok()) known = CheckProof(context, request);
     if (known.ok() && worker != nullptr) {
       known = CheckCaller(context, *worker);
       if (known.ok()) let_in_(context.peer());
     }
     return new WaitingCall([&](RendezvousHandlers::Done done) {
-      if (known.ok()) return handlers_.Handle(request, answer, std::move(done));
-      done(known);
-      return RendezvousHandlers::Cancel();
+      if (!known.ok()) {
+        done(known);
+        return RendezvousHandlers::Cancel();
+      }
+      return handlers_.Handle(
+          request, answer,
+          [this, done = std::move(done)](const absl::Status& status) {
+            const absl::Status may = may_answer_();
+            done(may.ok() ? status : may);
+          });
     });
   }
 
@@ -213,9 +228,69 @@ class RendezvousService::Impl final : public wire::Rendezvous::CallbackService {
     return status;
   }
 
+  const internal::MayAnswer may_answer_;
   RendezvousHandlers handlers_;
   std::function<void(const std::string&)> let_in_ = [](const std::string&) {};
   internal::CallGuard guard_;
+};
+
+}  // namespace internal
+
+namespace {
+
+// Lets a server serve `calls` at `listen`, with the connections that `acceptor`
+// accepts. Returns its address.
+absl::StatusOr<std::string> Serve(grpc::Service* calls,
+                                  const std::string& listen,
+                                  const Security& security,
+                                  const std::shared_ptr<Acceptor>& acceptor,
+                                  std::unique_ptr<grpc::Server>& server) {
+  ASSIGN_OR_RETURN(HostPort address, ParseHostPort(listen));
+  RETURN_IF_ERROR(CheckListen(listen));
+  RETURN_IF_ERROR(
+      CheckExposure(security, "the rendezvous would listen on", listen));
+  grpc::ServerBuilder builder;
+  SetServerArguments(builder);
+  RaiseDescriptorLimit();
+  ASSIGN_OR_RETURN(address.port, acceptor->Listen(builder, listen, security));
+  builder.RegisterService(calls);
+  server = builder.BuildAndStart();
+  if (server == nullptr) return ListenFailure(listen, "gRPC makes no server");
+  RETURN_IF_ERROR(acceptor->Start());
+  return ToString(address);
+}
+
+class GatedServer final : public internal::GatedRendezvous {
+ public:
+  GatedServer(const Security& security, int max_members,
+              internal::MayAnswer may_answer)
+      : calls_(security, max_members, std::move(may_answer)) {}
+  ~GatedServer() override {
+    calls_.groups().Close();
+    acceptor_->Stop();
+    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
+  }
+  absl::Status Listen(const std::string& listen, const Security& security) {
+    calls_.OnLetIn([this](const std::string& peer) { acceptor_->LetIn(peer); });
+    ASSIGN_OR_RETURN(address_,
+                     Serve(&calls_, listen, security, acceptor_, server_));
+    return absl::OkStatus();
+  }
+  const std::string& address() const override { return address_; }
+
+ private:
+  internal::RendezvousCalls calls_;
+  const std::shared_ptr<Acceptor> acceptor_ =
+      std::make_shared<Acceptor>(kAuthenticationTime);
+  std::unique_ptr<grpc::Server> server_;
+  std::string address_;
+};
+
+}  // namespace
+
+class RendezvousService::Impl final : public internal::RendezvousCalls {
+ public:
+  using RendezvousCalls::RendezvousCalls;
 };
 
 RendezvousService::RendezvousService(const Security& security, int max_members)
@@ -257,20 +332,20 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Make(
 
 absl::Status RendezvousServer::Listen(const std::string& listen,
                                       const Security& security) {
-  ASSIGN_OR_RETURN(HostPort address, ParseHostPort(listen));
-  RETURN_IF_ERROR(CheckListen(listen));
-  RETURN_IF_ERROR(
-      CheckExposure(security, "the rendezvous would listen on", listen));
-  grpc::ServerBuilder builder;
-  SetServerArguments(builder);
-  RaiseDescriptorLimit();
-  ASSIGN_OR_RETURN(address.port, acceptor_->Listen(builder, listen, security));
   service_.OnLetIn([this](const std::string& peer) { acceptor_->LetIn(peer); });
-  builder.RegisterService(service_.service());
-  server_ = builder.BuildAndStart();
-  if (server_ == nullptr) return ListenFailure(listen, "gRPC makes no server");
-  address_ = ToString(address);
-  return acceptor_->Start();
+  ASSIGN_OR_RETURN(address_, Serve(service_.service(), listen, security,
+                                   acceptor_, server_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<internal::GatedRendezvous>>
+internal::GatedRendezvous::Make(const std::string& listen,
+                                const Security& security, int max_members,
+                                MayAnswer may_answer) {
+  auto made = std::make_unique<GatedServer>(security, max_members,
+                                            std::move(may_answer));
+  RETURN_IF_ERROR(made->Listen(listen, security));
+  return made;
 }
 
 }  // namespace baton::rpc

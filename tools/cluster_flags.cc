@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "core/status.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
 #include "rpc/worker.h"
@@ -25,7 +26,8 @@ ABSL_FLAG(std::string, name, "", "name of this worker; default BATON_NAME");
 ABSL_FLAG(int, rank, -1,
           "rank of this worker; default BATON_RANK, else any free one");
 ABSL_FLAG(std::string, rendezvous, "",
-          "host:port of the rendezvous; default BATON_RENDEZVOUS");
+          "host:port of the rendezvous, or etcd://host:port,... where etcd "
+          "knows which one serves; default BATON_RENDEZVOUS");
 ABSL_FLAG(int, world_size, 0,
           "workers that the rendezvous waits for, trainer included; default "
           "BATON_WORLD_SIZE");
@@ -178,15 +180,13 @@ absl::Status FillInFromLauncher(const std::string& default_name,
   }
   options.world_size = launched->size;
   options.rank = launched->rank;
-  options.rendezvous_host = kTrainer;
-  if (launched->rank == 0) {
-    options.name = kTrainer;
-  } else {
-    options.name = absl::StrCat("worker", launched->rank);
-    // The default is reached by none but those of this machine.
-    if (options.listen == kDefaultListen) {
-      ASSIGN_OR_RETURN(options.listen, ListenAddressBeside(options.rendezvous));
-    }
+  options.name =
+      launched->rank == 0 ? kTrainer : absl::StrCat("worker", launched->rank);
+  const bool hosted = !rpc::internal::IsEtcd(options.rendezvous);
+  if (hosted) options.rendezvous_host = kTrainer;
+  // The default is reached by none but those of this machine.
+  if ((launched->rank > 0 || !hosted) && options.listen == kDefaultListen) {
+    ASSIGN_OR_RETURN(options.listen, ListenAddressBeside(options.rendezvous));
   }
   return absl::OkStatus();
 }

@@ -15,10 +15,13 @@ ABSL_FLAG(int, nodes, 1,
           "machines of the run: baton-run is started on each, with the same "
           "--workers and --rendezvous");
 ABSL_FLAG(int, node, 0,
-          "which of --nodes this is; 0, the first, has the rendezvous and the "
-          "trainer, and the others need not be told what that is");
-ABSL_FLAG(std::string, rendezvous, "",
-          "with --nodes, host:port of node 0, where all meet");
+          "which of --nodes this is; 0, the first, has the trainer and, unless "
+          "etcd is asked for one, the rendezvous, and the others need not be "
+          "told what that is");
+ABSL_FLAG(
+    std::string, rendezvous, "",
+    "with --nodes, host:port of node 0, where all meet, or "
+    "etcd://host:port,... where etcd knows which baton-rendezvous serves");
 ABSL_FLAG(std::string, host, "",
           "with --nodes, the name or address by which the others reach this "
           "machine; default its host name");
@@ -43,7 +46,8 @@ absl::Status Check(const NodeFlags& flags, bool has_host) {
   if (flags.nodes > 1 && flags.rendezvous.empty()) {
     return absl::InvalidArgumentError(
         "--nodes needs --rendezvous=HOST:PORT, the same on all machines: an "
-        "address of node 0 and a free port there");
+        "address of node 0 and a free port there; or "
+        "--rendezvous=etcd://HOST:PORT,...");
   }
   if (flags.nodes == 1 && (has_host || !flags.rendezvous.empty())) {
     return absl::InvalidArgumentError(

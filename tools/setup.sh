@@ -44,8 +44,9 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
   [ -t 0 ] && [ "${CI-}" != true ] || as_root+=(-n)
 fi
+# At runlevel 1 no package starts a service.
 apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q \
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -q \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
 # A broken source of somebody else's must not stop what the others can give.
@@ -53,4 +54,8 @@ apt update || echo "setup: apt-get update failed for a source (see above)" >&2
 apt install -y --no-install-recommends $missing ||
   die "apt-get could not install everything (see above); if what is missing is" \
     "installed in another way, set BATON_SKIP_SETUP=1"
+# systemd knows no runlevels. Tests start nodes of etcd for themselves.
+if [[ $missing = *etcd-server* && -d /run/systemd/system ]]; then
+  "${as_root[@]}" systemctl disable --now etcd
+fi
 echo "setup: done"

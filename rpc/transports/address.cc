@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "core/status.h"
 
 namespace baton::rpc {
@@ -157,7 +158,9 @@ bool IsLocalPart(const std::string& part, Names names) {
 }  // namespace
 
 bool IsLocal(const std::string& address, Names names) {
-  const std::vector<std::string> parts = absl::StrSplit(address, ';');
+  // The parts of a worker's address, or the nodes of an etcd (rpc/etcd/etcd.h).
+  const std::vector<std::string> parts = absl::StrSplit(
+      absl::StripPrefix(address, "etcd://"), absl::ByAnyChar(";,"));
   return std::all_of(parts.begin(), parts.end(), [&](const std::string& part) {
     return IsLocalPart(part, names);
   });

@@ -318,9 +318,16 @@ TEST_F(AllStruckOffTest, NorIntoAClusterOfAnotherSize) {
               Fails(StatusCode::kNotFound, "another one's"));
 }
 
-// What they know is of an earlier life of the rendezvous.
-TEST_F(ChangesTest, MembersOfAnEarlierLifeComeBackBeforeAnybodyElse) {
-  const uint64_t before = 1000;
+// A version that members have of an earlier life of the rendezvous, maybe on
+// another machine.
+class EarlierLife : public ChangesTest,
+                    public ::testing::WithParamInterface<uint64_t> {};
+constexpr uint64_t kOfAClockThatWasAhead = ~uint64_t{0} / 2;
+INSTANTIATE_TEST_SUITE_P(Of, EarlierLife,
+                         ::testing::Values(1000, kOfAClockThatWasAhead));
+
+TEST_P(EarlierLife, ItsMembersComeBackBeforeAnybodyElse) {
+  const uint64_t before = GetParam();
   JoinOptions extra = Options("extra", 9, kOneMore);
   extra.wanted_rank = 5;
   EXPECT_THAT(groups_.TakeBack(extra, before, now_),

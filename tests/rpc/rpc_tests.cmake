@@ -98,3 +98,8 @@ baton_test_program(group_member DEPS baton_rpc
   SOURCES rpc/collectives/programs/group_member.cc)
 add_dependencies(rpc_collectives_tests group_member)
 baton_cuda_tests(rpc_collectives_tests Kinds/*.* InA/*.* GpuGroups.*)
+
+# Those who find their rendezvous by etcd.
+baton_tests(rpc_etcd_tests rpc/etcd baton_rpc baton_test_support baton_tools
+  TIMING EtcdClient.* EtcdOverTls.* RendezvousCandidates.*
+  GRPC EtcdAddress.IsToldApart* RendezvousByEtcd.*)

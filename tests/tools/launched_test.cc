@@ -93,6 +93,22 @@ TEST(Launched, RankZeroIsTheTrainerAndHostsTheRendezvous) {
   }
 }
 
+TEST(Launched, NobodyHostsARendezvousThatEtcdKnows) {
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_rendezvous, "etcd://127.0.0.1:4001,192.0.2.1:4001");
+  for (const int rank : {0, 2}) {
+    const Environment environment(
+        {{"PMI_RANK", std::to_string(rank)}, {"PMI_SIZE", "3"}});
+    const auto options = ClusterOptionsFromFlags("trainer");
+    ASSERT_TRUE(options.ok()) << options.status();
+    EXPECT_EQ(options->name, rank == 0 ? "trainer" : "worker2");
+    EXPECT_EQ(options->rank, rank);
+    EXPECT_EQ(options->rendezvous_host, "");
+    // Others of other machines meet there.
+    EXPECT_NE(options->listen, "127.0.0.1:0");
+  }
+}
+
 TEST(Launched, WithoutARendezvousTheErrorSaysWhatToGive) {
   const Environment environment({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}});
   EXPECT_THAT(

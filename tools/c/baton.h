@@ -78,7 +78,7 @@ typedef struct {
 // (BATON_NAME, BATON_RENDEZVOUS, BATON_WORLD_SIZE).
 typedef struct {
   const char* name;
-  const char* rendezvous;  // host:port
+  const char* rendezvous;  // host:port, or etcd://host:port,...
   int world_size;          // workers that the rendezvous waits for
   const baton_export* exports;
   int exports_count;

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "core/cuda/memory.h"
 #include "core/status.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.h"
 #include "rpc/spares.h"
 #include "tools/address_flag.h"
@@ -161,6 +162,12 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer,
     return absl::InvalidArgumentError(
         "--max_workers must be at least --workers and --spares of all nodes "
         "together, or 0");
+  if (rpc::internal::IsEtcd(nodes.rendezvous) &&
+      (most != 0 || !absl::GetFlag(FLAGS_rendezvous_listen).empty()))
+    return absl::InvalidArgumentError(
+        "--max_workers and --rendezvous_listen are for a rendezvous in "
+        "baton-run; give --max_members and --listen to baton-rendezvous, which "
+        "serves where --rendezvous is etcd://...");
   if (least > 0 && absl::GetFlag(FLAGS_may_lose_workers))
     return absl::InvalidArgumentError(
         "--min_workers and --may_lose_workers exclude each other");
@@ -345,7 +352,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
   RETURN_IF_ERROR(CheckFlags(trainer, nodes));
   std::string address = nodes.rendezvous;
   std::unique_ptr<rpc::RendezvousServer> rendezvous;
-  if (nodes.node == 0) {
+  if (nodes.node == 0 && !rpc::internal::IsEtcd(address)) {
     std::string listen = absl::GetFlag(FLAGS_rendezvous_listen);
     if (listen.empty()) listen = address.empty() ? "127.0.0.1:0" : address;
     ASSIGN_OR_RETURN(const rpc::Security security,

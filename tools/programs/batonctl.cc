@@ -36,7 +36,8 @@ ABSL_FLAG(std::string, worker, "",
           "any worker of the cluster, as name=host:port; baton-worker "
           "--log=info prints it");
 ABSL_FLAG(std::string, rendezvous, "",
-          "or where the workers met, as host:port; default BATON_RENDEZVOUS");
+          "or where the workers met, as host:port or etcd://host:port,...; "
+          "default BATON_RENDEZVOUS");
 ABSL_FLAG(std::string, cluster, "",
           "name of the cluster; default BATON_CLUSTER, else baton");
 ABSL_FLAG(absl::Duration, timeout, absl::Seconds(5),

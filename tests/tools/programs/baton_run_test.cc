@@ -125,6 +125,10 @@ TEST(BatonRun, RefusesWhatItCannotDo) {
               HasSubstr("--device: device \"tpu\""));
   EXPECT_THAT(RunProgram({"baton-run", "--dtype=bf16", "--", "true"}).output,
               HasSubstr("--dtype bf16 needs --device=cuda"));
+  EXPECT_THAT(RunProgram({"baton-run", "--nodes=2", "--max_workers=4",
+                          "--rendezvous=etcd://127.0.0.1:1", "--", "true"})
+                  .output,
+              HasSubstr("give --max_members"));
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{"baton-run", "--", "toy_modle"},
         {"baton-run", "--worker_program=toy_modle", "--", "true"}}) {
