@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/flags/reflection.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "examples/data_parallel/pipelined_replicas.h"
@@ -30,6 +29,7 @@
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
 #include "examples/support/training_log.h"
+#include "examples/support/unused_flags.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -111,13 +111,9 @@ absl::Status CheckPipelines() {
     if (variant != "single" && variant != "ddp")
       return tools::WrongFlag("pipeline_stages", "must be 1 for " + variant);
   }
-  for (const char* name : {"data", "steps_per_call", "bucket_mb", "gradients",
-                           "power_sgd_rank", "sync_batch_norm"}) {
-    const absl::CommandLineFlag& flag = *absl::FindCommandLineFlag(name);
-    if (flag.CurrentValue() != flag.DefaultValue())
-      return tools::WrongFlag(name, "goes not with --pipeline_stages");
-  }
-  return absl::OkStatus();
+  return CheckUnused({"data", "steps_per_call", "bucket_mb", "gradients",
+                      "power_sgd_rank", "sync_batch_norm"},
+                     "pipeline_stages");
 }
 
 absl::Status CheckFlags() {

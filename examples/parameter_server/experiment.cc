@@ -47,9 +47,11 @@ using OfTrainers = std::vector<std::optional<double>>;
 // The trainers of one training, newcomers among them. Confined to one thread.
 class LeNetTrainers {
  public:
+  // `first`: pushes of each that were made before.
   LeNetTrainers(rpc::Agent& agent, const Crew& crew, const LeNetTask& task,
-                const RRef<dist::ServerDirectory>& directory)
-      : trainers_(
+                const RRef<dist::ServerDirectory>& directory, int64_t first)
+      : first_(first),
+        trainers_(
             agent,
             [this, &agent, task, directory](const std::string& worker) {
               return rpc::Create<LeNetTrainer>(agent, worker, task, directory,
@@ -65,7 +67,7 @@ class LeNetTrainers {
       if (!begun_.insert(worker.incarnation).second) continue;
       pushes_.push_back(pushes);
       losses_.push_back(UnlessLost<double>(trainer.Async<&LeNetTrainer::Train>(
-          rpc::CallOptions{.timeout = kNoLimit}, pushes)));
+          rpc::CallOptions{.timeout = kNoLimit}, first_, pushes)));
     }
     return absl::OkStatus();
   }
@@ -88,11 +90,61 @@ class LeNetTrainers {
   }
 
  private:
+  const int64_t first_;
   int64_t ranks_ = 0;  // given so far
   Participants<LeNetTrainer> trainers_;
   std::set<uint64_t> begun_;  // by their workers' incarnations
   std::vector<int64_t> pushes_;
   std::vector<Future<std::optional<double>>> losses_;
+};
+
+using Servers = std::unique_ptr<dist::ParameterServers>;
+
+absl::StatusOr<Servers> ServersOf(rpc::Agent& agent, const Crew& crew,
+                                  const AccuracyRun& run,
+                                  const Values& values) {
+  if (run.saving.resume != Saving::Resume::kNo) {
+    auto resumed = dist::ParameterServers::Resume(
+        agent, crew.servers, run.options, values, run.saving.checkpoints.folder,
+        run.saving.if_broken());
+    if (resumed.ok()) return std::move(resumed->servers);
+    if (!absl::IsNotFound(resumed.status())) return resumed.status();
+  }
+  return dist::ParameterServers::Make(agent, crew.servers, run.options, values);
+}
+
+// Pushes of each trainer that make this version.
+int64_t StepOf(const dist::ServerOptions& options, int64_t version) {
+  return options.mode == dist::Consistency::kBulkSynchronous
+             ? version
+             : version / options.trainers;
+}
+
+// Saves the servers whenever it is due.
+class Saver {
+ public:
+  Saver(const dist::ParameterServers& servers, const AccuracyRun& run,
+        int64_t images, int64_t step)
+      : servers_(servers),
+        saving_(run.saving),
+        every_(saving_.every > 0
+                   ? saving_.every
+                   : std::max<int64_t>(
+                         1, images / (run.task.batch * run.task.trainers))),
+        saved_(step) {}
+
+  absl::Status OnStep(int64_t step, bool over) {
+    const bool due = over ? step > saved_ : step / every_ > saved_ / every_;
+    if (!saving_.on() || !due) return absl::OkStatus();
+    saved_ = step;
+    return servers_.Save(saving_.checkpoints, step);
+  }
+
+ private:
+  const dist::ParameterServers& servers_;
+  const Saving& saving_;
+  const int64_t every_;
+  int64_t saved_;
 };
 
 }  // namespace
@@ -103,16 +155,25 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
   ASSIGN_OR_RETURN(const SplitDigits digits, LoadDigits(run.task.data));
   Generator generator(run.task.seed);
   models::LeNet model(generator);
-  ASSIGN_OR_RETURN(const auto servers,
-                   dist::ParameterServers::Make(
-                       agent, crew.servers, run.options, NamedValues(model)));
+  ASSIGN_OR_RETURN(const Servers servers,
+                   ServersOf(agent, crew, run, NamedValues(model)));
   ASSIGN_OR_RETURN(
       const auto reader,
       dist::ServerClient::Join(agent, servers->directory(), std::nullopt));
   using Wait = Participants<LeNetTrainer>::Wait;
-  LeNetTrainers trainers(agent, crew, run.task, servers->directory());
-  RETURN_IF_ERROR(trainers.Begin(run.pushes, Wait::kForAll));
+  ASSIGN_OR_RETURN(const dist::Pulled start, reader->Pull().Await(kNoLimit));
   AccuracyCurve curve;
+  curve.resumed_from = StepOf(run.options, start.shards.front().version);
+  const int64_t pushes = run.pushes - curve.resumed_from;
+  if (pushes <= 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        run.saving.checkpoints.folder, " has a training of ",
+        curve.resumed_from, " pushes of each trainer: give more --pushes"));
+  }
+  LeNetTrainers trainers(agent, crew, run.task, servers->directory(),
+                         curve.resumed_from);
+  Saver saver(*servers, run, digits.training.size(), curve.resumed_from);
+  RETURN_IF_ERROR(trainers.Begin(pushes, Wait::kForAll));
   const auto begin = Clock::now();
   for (bool over = false; !over;) {
     const Future<OfTrainers> losses = trainers.losses();
@@ -128,9 +189,9 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
                             .accuracy = Accuracy(model, digits.held_out),
                             .trainers = trainers.running()});
     on_point(curve.points.back());
+    RETURN_IF_ERROR(saver.OnStep(StepOf(run.options, shard.version), over));
     if (!over)
-      RETURN_IF_ERROR(
-          trainers.Begin(run.pushes - shard.slowest, Wait::kForOne));
+      RETURN_IF_ERROR(trainers.Begin(pushes - shard.slowest, Wait::kForOne));
   }
   RETURN_IF_ERROR(trainers.Conclude(curve));
   return curve;

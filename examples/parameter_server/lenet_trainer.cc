@@ -89,7 +89,7 @@ absl::StatusOr<double> LeNetTrainer::Step(dist::ServerClient& client,
 }
 
 absl::StatusOr<double> LeNetTrainer::Train(rpc::CallContext& call,
-                                           int64_t pushes) {
+                                           int64_t first, int64_t pushes) {
   ASSIGN_OR_RETURN(const auto client,
                    dist::ServerClient::Join(
                        agent_, directory_, rank_,
@@ -100,7 +100,7 @@ absl::StatusOr<double> LeNetTrainer::Train(rpc::CallContext& call,
   const int64_t counted = std::min(pushes, kLastLosses);
   for (int64_t push = 0; push < pushes; ++push) {
     RETURN_IF_ERROR(call.token().reason());
-    ASSIGN_OR_RETURN(const double loss, Step(*client, Batch(push)));
+    ASSIGN_OR_RETURN(const double loss, Step(*client, Batch(first + push)));
     if (push >= pushes - counted) last += loss / static_cast<double>(counted);
   }
   RETURN_IF_ERROR(client->Leave());

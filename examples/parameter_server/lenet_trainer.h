@@ -47,9 +47,11 @@ class LeNetTrainer {
       rpc::CallContext& call, const LeNetTask& task,
       const RRef<dist::ServerDirectory>& directory, int64_t rank);
 
-  // So many pushes, each of a batch; the mean loss of the last ones. Joins the
-  // others first, and leaves them at the end. Ends when the caller is lost.
-  absl::StatusOr<double> Train(rpc::CallContext& call, int64_t pushes);
+  // So many pushes, each of a batch, after the `first` of each trainer; the
+  // mean loss of the last ones. Joins the others first, and leaves them at the
+  // end. Ends when the caller is lost.
+  absl::StatusOr<double> Train(rpc::CallContext& call, int64_t first,
+                               int64_t pushes);
 
   using Exports = rpc::Methods<&LeNetTrainer::Make, &LeNetTrainer::Train>;
 

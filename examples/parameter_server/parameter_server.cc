@@ -22,7 +22,9 @@
 #include "examples/support/charts.h"
 #include "examples/support/findings.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/saving_flags.h"
 #include "examples/support/training_log.h"
+#include "examples/support/unused_flags.h"
 #include "models/distributed/server/compression.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -80,18 +82,25 @@ absl::Status CheckFlags() {
   if (!gradients.empty()) {
     RETURN_IF_ERROR(
         tools::CheckWord("--gradients", gradients, {"lenet", "resnet50"}));
-    if (absl::GetFlag(FLAGS_compression) != "none") {
-      return tools::WrongFlag("compression",
-                              "must be none with --gradients: these go whole");
-    }
+    RETURN_IF_ERROR(CheckUnused({"data", "batch", "seed", "report_every",
+                                 "compression", "checkpoint_dir"},
+                                "gradients"));
   } else if (absl::GetFlag(FLAGS_data).empty()) {
     return tools::WrongFlag("data", "is missing: give the images to train on");
   }
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
     RETURN_IF_ERROR(tools::CheckWord("--mode", mode, {"bsp", "ssp", "async"}));
   }
+  ASSIGN_OR_RETURN(const Saving saving, SavingFromFlags());
+  if (!saving.weights.empty())
+    return tools::WrongFlag("weights", "is of no use here");
+  if (saving.on() && absl::GetFlag(FLAGS_mode).size() > 1)
+    return tools::WrongFlag("mode", "must be one with --checkpoint_dir");
   RETURN_IF_ERROR(OptimizerOfServers().status());
-  RETURN_IF_ERROR(CompressionFromFlags().status());
+  ASSIGN_OR_RETURN(const dist::Compression compression, CompressionFromFlags());
+  if (compression.kind != dist::Compression::Kind::kTopK)
+    RETURN_IF_ERROR(CheckUnused(
+        {"top_share"}, "compression=" + absl::GetFlag(FLAGS_compression)));
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
@@ -117,6 +126,8 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(run.task.compression, CompressionFromFlags());
   run.pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(run.report_every, tools::TimeOf(FLAGS_report_every));
+  ASSIGN_OR_RETURN(run.saving, SavingFromFlags());
+  RETURN_IF_ERROR(PrepareToSave(run.saving));
   Curve shown{.name = mode};
   TrainingLog log(mode, "updates",
                   [rate = OptimizerOfServers()->lr](int64_t) { return rate; });
@@ -148,6 +159,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
           {"servers", static_cast<int64_t>(crew.servers.size())},
           {"trainers", static_cast<int64_t>(crew.trainers.size())},
           {"lost_trainers", curve.lost},
+          {"resumed_from", curve.resumed_from},
           {"times_s", shown.x},
           {"accuracies", shown.y}}};
 }

@@ -10,69 +10,38 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
 #include "core/status.h"
+#include "models/distributed/server/options.h"
 
 namespace baton::examples {
 namespace {
 
-std::vector<Tensor> Copies(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> copies;
-  for (const Tensor& tensor : tensors) copies.push_back(tensor.Clone());
-  return copies;
+absl::Status CheckLike(const char* what, const Tensor& given,
+                       const Tensor& wanted) {
+  if (given.defined() && given.shape() == wanted.shape() &&
+      given.dtype() == wanted.dtype())
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a report has ", what, " of another model: ",
+                   given.defined() ? given.ToString() : std::string("nothing"),
+                   " where the server has ", wanted.ToString()));
 }
 
-absl::Status CheckLike(const char* what, const std::vector<Tensor>& given,
-                       const std::vector<Tensor>& wanted) {
-  const bool fit = std::equal(given.begin(), given.end(), wanted.begin(),
-                              wanted.end(), [](const auto& a, const auto& b) {
-                                return a.defined() && a.shape() == b.shape() &&
-                                       a.dtype() == b.dtype();
-                              });
-  if (fit) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a report has ", what, " of another model: ", given.size(),
-      " tensors where the server has ", wanted.size(), ", or other shapes"));
-}
-
-// Sums begin with a copy: what was reported may be a trainer's own.
-void AddTo(std::vector<Tensor>& sums, const std::vector<Tensor>& more) {
-  if (sums.empty()) {
-    sums = Copies(more);
-  } else {
-    ops::AddIntoMany(sums, more);
-  }
+Tensor Mean(const std::vector<Tensor>& tensors) {
+  const Tensor sum = tensors.front().Clone();  // a trainer may have this one
+  for (size_t i = 1; i < tensors.size(); ++i)
+    ops::AddIntoMany({sum}, {tensors[i]});
+  return ops::Div(sum, Tensor::Full({}, static_cast<double>(tensors.size()),
+                                    {.device = sum.device()}));
 }
 
 }  // namespace
 
-std::vector<Tensor> ParametersOf(const nn::Module& module) {
-  std::vector<Tensor> tensors;
-  for (const Variable& parameter : module.Parameters())
-    tensors.push_back(parameter.tensor());
-  return tensors;
-}
-
-std::vector<Tensor> BuffersOf(const nn::Module& module) {
-  std::vector<Tensor> tensors;
-  for (const auto& [name, buffer] : module.NamedBuffers()) {
-    if (IsFloating(buffer.dtype())) tensors.push_back(buffer);
-  }
-  return tensors;
-}
-
-void CopyTo(const ModelState& state, const nn::Module& module) {
-  const std::vector<Tensor> parameters = ParametersOf(module);
-  for (size_t i = 0; i < parameters.size(); ++i)
-    parameters[i].CopyFrom(state.parameters[i]);
-  const std::vector<Tensor> buffers = BuffersOf(module);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    buffers[i].CopyFrom(state.buffers[i]);
-}
-
 absl::StatusOr<std::shared_ptr<BatchServer>> BatchServer::Make(
     rpc::CallContext& call, const BatchTask& task) {
-  ASSIGN_OR_RETURN(auto model, models::ResNet::Make(task.model));
-  auto server =
-      std::make_shared<BatchServer>(call.agent(), task, std::move(model));
+  RETURN_IF_ERROR(dist::Check({.rule = task.optimizer}));
+  ASSIGN_OR_RETURN(const auto model, models::ResNet::Make(task.model));
+  ASSIGN_OR_RETURN(const FlatModel flat, FlatModel::Make(*model));
+  auto server = std::make_shared<BatchServer>(call.agent(), task, flat.State());
   call.agent().WatchMembers(
       [weak = server->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
@@ -84,20 +53,14 @@ absl::StatusOr<std::shared_ptr<BatchServer>> BatchServer::Make(
 }
 
 BatchServer::BatchServer(rpc::Agent& agent, const BatchTask& task,
-                         std::unique_ptr<models::ResNet> model)
+                         const ModelState& start)
     : agent_(agent),
       task_(task),
-      model_(std::move(model)),
-      optimizer_(model_->NamedParameters(), task.optimizer) {
+      stepper_(task.optimizer, start.parameters.shape(),
+               start.parameters.device()),
+      state_(start) {
   const MutexLock lock(mutex_);
-  PublishLocked();
-}
-
-void BatchServer::PublishLocked() {
-  state_ = {.step = status_.steps,
-            .over = status_.steps >= task_.steps,
-            .parameters = Copies(ParametersOf(*model_)),
-            .buffers = Copies(BuffersOf(*model_))};
+  state_.over = task.steps <= 0;
 }
 
 ModelState BatchServer::Join(rpc::CallContext& call) {
@@ -124,7 +87,7 @@ void BatchServer::Remove(const rpc::WorkerInfo& worker) {
     trainers_.erase(found);
     if (IsWholeLocked()) answer = StepLocked();
   }
-  answer.Give();
+  Give(answer);
 }
 
 absl::Status BatchServer::Check(const GradientReport& report) const {
@@ -133,7 +96,8 @@ absl::Status BatchServer::Check(const GradientReport& report) const {
   return CheckLike("buffers", report.buffers, now.buffers);
 }
 
-Future<ModelState> BatchServer::Report(const GradientReport& report) {
+Future<ModelState> BatchServer::Report(rpc::CallContext& call,
+                                       const GradientReport& report) {
   if (absl::Status status = Check(report); !status.ok())
     return ReadyFuture<ModelState>(status);
   Promise<ModelState> promise;
@@ -141,11 +105,11 @@ Future<ModelState> BatchServer::Report(const GradientReport& report) {
   {
     const MutexLock lock(mutex_);
     if (state_.over) return ReadyFuture<ModelState>(state_);
-    AddLocked(report);
+    batch_.reports.emplace(call.caller().rank, report);
     batch_.promises.push_back(promise);
     if (IsWholeLocked()) {
       answer = StepLocked();
-    } else if (batch_.reports == 1) {
+    } else if (batch_.reports.size() == 1) {
       agent_.timer().After(task_.wait, [weak = weak_from_this(),
                                         step = status_.steps] {
         const auto self = weak.lock();
@@ -154,7 +118,7 @@ Future<ModelState> BatchServer::Report(const GradientReport& report) {
       });
     }
   }
-  answer.Give();
+  Give(answer);
   return promise.future();
 }
 
@@ -162,48 +126,49 @@ void BatchServer::OnTimeOver(int64_t step) {
   Answer answer;
   {
     const MutexLock lock(mutex_);
-    if (status_.steps != step || batch_.reports == 0) return;
+    if (status_.steps != step || batch_.reports.empty()) return;
     ++status_.cut_short;
     answer = StepLocked();
   }
-  answer.Give();
-}
-
-void BatchServer::AddLocked(const GradientReport& report) {
-  AddTo(batch_.gradients, report.gradients);
-  AddTo(batch_.buffers, report.buffers);
-  batch_.loss += report.loss;
-  ++batch_.reports;
+  Give(answer);
 }
 
 bool BatchServer::IsWholeLocked() const {
   const auto there = static_cast<int64_t>(trainers_.size());
   const int64_t wanted =
       task_.reports == 0 ? there : std::min(task_.reports, there);
-  return batch_.reports > 0 && batch_.reports >= wanted;
+  const auto come = static_cast<int64_t>(batch_.reports.size());
+  return come > 0 && come >= wanted;
 }
 
 BatchServer::Answer BatchServer::StepLocked() {
   const Batch batch = std::exchange(batch_, {});
-  const auto count = static_cast<double>(batch.reports);
-  const auto mean = [&](const Tensor& sum) {
-    return ops::Div(sum, Tensor::Full({}, count, {.device = sum.device()}));
-  };
-  std::vector<Variable> parameters = model_->Parameters();
-  optimizer_.ZeroGrad();
-  for (size_t i = 0; i < parameters.size(); ++i)
-    parameters[i].AccumulateGrad(mean(batch.gradients[i]));
-  optimizer_.Step();
-  const std::vector<Tensor> buffers = BuffersOf(*model_);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    buffers[i].CopyFrom(mean(batch.buffers[i]));
-  ++status_.steps;
-  status_.reports += batch.reports;
-  status_.loss = batch.loss / count;
-  PublishLocked();
+  const auto count = static_cast<double>(batch.reports.size());
+  std::vector<Tensor> gradients, buffers;
+  status_.loss = 0;
+  for (const auto& [rank, report] : batch.reports) {
+    gradients.push_back(report.gradients);
+    buffers.push_back(report.buffers);
+    status_.loss += report.loss / count;
+  }
+  const LoopThread::Scope loops(loops_);
+  state_.parameters = stepper_.Step(state_.parameters, {gradients}, 1 / count);
+  state_.buffers = Mean(buffers);
+  state_.step = ++status_.steps;
+  state_.over = status_.steps >= task_.steps;
+  status_.reports += static_cast<int64_t>(batch.reports.size());
   Answer answer{.promises = batch.promises, .state = state_};
   if (state_.over) answer.ends.swap(ends_);
   return answer;
+}
+
+// Several threads copy large answers at the same time.
+void BatchServer::Give(const Answer& answer) const {
+  for (const auto& promise : answer.promises) {
+    agent_.executor().Post(
+        [promise, state = answer.state] { promise.Set(state); });
+  }
+  for (const auto& end : answer.ends) end.Set(true);
 }
 
 void BatchServer::Stop() {
@@ -214,7 +179,7 @@ void BatchServer::Stop() {
     answer = {.promises = std::exchange(batch_, {}).promises, .state = state_};
     answer.ends.swap(ends_);
   }
-  answer.Give();
+  Give(answer);
 }
 
 ModelState BatchServer::Read() const {

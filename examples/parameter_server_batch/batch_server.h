@@ -14,8 +14,10 @@
 
 #include "absl/status/statusor.h"
 #include "core/future.h"
+#include "core/loop_thread.h"
 #include "core/mutex.h"
-#include "core/tensor.h"
+#include "examples/parameter_server_batch/flat_model.h"
+#include "models/distributed/server/dense_stepper.h"
 #include "models/resnet.h"
 #include "optim/any.h"
 #include "rpc/agent.h"
@@ -43,27 +45,6 @@ struct BatchTask {
   }
 };
 
-// A model as a step has left it. Its tensors are never written again.
-struct ModelState {
-  int64_t step = 0;
-  bool over = false;  // it was the last one
-  std::vector<Tensor> parameters{}, buffers{};
-  static constexpr auto Fields() {
-    using S = ModelState;
-    return std::tuple{&S::step, &S::over, &S::parameters, &S::buffers};
-  }
-};
-
-// What a trainer has made of the state that it was given last.
-struct GradientReport {
-  std::vector<Tensor> gradients{}, buffers{};
-  double loss = 0;
-  static constexpr auto Fields() {
-    using R = GradientReport;
-    return std::tuple{&R::gradients, &R::buffers, &R::loss};
-  }
-};
-
 struct BatchStatus {
   int64_t steps = 0;
   int64_t reports = 0;    // that steps were made of
@@ -77,27 +58,25 @@ struct BatchStatus {
   }
 };
 
-std::vector<Tensor> ParametersOf(const nn::Module& module);
-std::vector<Tensor> BuffersOf(const nn::Module& module);
-void CopyTo(const ModelState& state, const nn::Module& module);
-
 // Keeps a model and steps it by the mean of the gradients of several trainers
-// together. A report is answered, without a thread that waits, once the step is
-// done that it is part of: when enough trainers have reported, or its time is
-// over. A trainer that comes late is part of the next one; one whose worker is
-// lost, or that leaves, is not counted on any more. Thread-safe.
+// together, which are added in the order of their workers' ranks. A report is
+// answered, without a thread that waits, once the step is done that it is part
+// of: when enough trainers have reported, or its time is over. A trainer that
+// comes late is part of the next one; one whose worker is lost, or that leaves,
+// is not counted on any more. Thread-safe.
 class BatchServer : public std::enable_shared_from_this<BatchServer> {
  public:
   static absl::StatusOr<std::shared_ptr<BatchServer>> Make(
       rpc::CallContext& call, const BatchTask& task);
   BatchServer(rpc::Agent& agent, const BatchTask& task,
-              std::unique_ptr<models::ResNet> model);
+              const ModelState& start);
 
   // From now on the caller's trainer is counted on, until it leaves.
   ModelState Join(rpc::CallContext& call);
   void Leave(rpc::CallContext& call);
   // InvalidArgument for gradients that are not those of the model.
-  Future<ModelState> Report(const GradientReport& report);
+  Future<ModelState> Report(rpc::CallContext& call,
+                            const GradientReport& report);
   // The last step was the last one, whatever the task says.
   void Stop();
   ModelState Read() const;
@@ -117,9 +96,7 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
  private:
   // What the next step is made of.
   struct Batch {
-    int64_t reports = 0;
-    double loss = 0;  // sum, as these
-    std::vector<Tensor> gradients{}, buffers{};
+    std::multimap<rpc::Rank, GradientReport> reports{};
     std::vector<Promise<ModelState>> promises{};
   };
   // Promises to keep, without the lock.
@@ -127,27 +104,21 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
     std::vector<Promise<ModelState>> promises{};
     ModelState state{};
     std::vector<Promise<bool>> ends{};
-    void Give() const {
-      for (const auto& promise : promises) promise.Set(state);
-      for (const auto& end : ends) end.Set(true);
-    }
   };
 
   void OnMember(const rpc::MemberEvent& event);
   void OnTimeOver(int64_t step);
   void Remove(const rpc::WorkerInfo& worker);
   absl::Status Check(const GradientReport& report) const;
-  void AddLocked(const GradientReport& report)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsWholeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer StepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PublishLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Give(const Answer& answer) const;
 
   rpc::Agent& agent_;
   const BatchTask task_;
-  const std::unique_ptr<models::ResNet> model_;  // written by StepLocked
+  LoopThread loops_{"baton-batch"};  // steps
   mutable Mutex mutex_;
-  optim::Any optimizer_ ABSL_GUARDED_BY(mutex_);
+  dist::DenseStepper stepper_ ABSL_GUARDED_BY(mutex_);
   Batch batch_ ABSL_GUARDED_BY(mutex_);
   ModelState state_ ABSL_GUARDED_BY(mutex_);
   BatchStatus status_ ABSL_GUARDED_BY(mutex_);

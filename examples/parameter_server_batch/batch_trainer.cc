@@ -12,6 +12,19 @@
 #include "models/nn/loss.h"
 
 namespace baton::examples {
+namespace {
+
+// Packed where the server sees it, if that is on this machine.
+GradientReport ReportTo(const RRef<BatchServer>& server,
+                        const rpc::Agent& agent, const FlatModel& flat,
+                        double loss) {
+  return flat.Report(loss, [&](const Shape& shape) {
+    auto shared = agent.EmptyFor(server.owner(), shape);
+    return shared.ok() ? *std::move(shared) : Tensor::Empty(shape);
+  });
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchTrainer>> BatchTrainer::Make(
     rpc::CallContext&, const BatchTask& task, const RRef<BatchServer>& server,
@@ -27,8 +40,9 @@ absl::StatusOr<std::unique_ptr<BatchTrainer>> BatchTrainer::Make(
   ASSIGN_OR_RETURN(auto loader,
                    data::Loader::Make(std::move(dataset), std::move(options)));
   ASSIGN_OR_RETURN(auto model, models::ResNet::Make(task.model));
-  return std::unique_ptr<BatchTrainer>(
-      new BatchTrainer(std::move(model), std::move(loader), server));
+  ASSIGN_OR_RETURN(FlatModel flat, FlatModel::Make(*model));
+  return std::unique_ptr<BatchTrainer>(new BatchTrainer(
+      std::move(model), std::move(flat), std::move(loader), server));
 }
 
 absl::StatusOr<data::Batch> BatchTrainer::NextBatch() {
@@ -39,17 +53,13 @@ absl::StatusOr<data::Batch> BatchTrainer::NextBatch() {
   return *std::move(batch);
 }
 
-GradientReport BatchTrainer::ReportOn(const data::Batch& batch) {
+GradientReport BatchTrainer::ReportOn(const rpc::Agent& agent,
+                                      const data::Batch& batch) {
   model_->ZeroGrad();
   const Variable loss =
       nn::CrossEntropy(model_->Forward(batch.images), batch.labels);
   loss.Backward();
-  GradientReport report{.gradients = {},
-                        .buffers = BuffersOf(*model_),
-                        .loss = loss.tensor().Item()};
-  for (const Variable& parameter : model_->Parameters())
-    report.gradients.push_back(parameter.grad());
-  return report;
+  return ReportTo(server_, agent, flat_, loss.tensor().Item());
 }
 
 absl::StatusOr<int64_t> BatchTrainer::Train(rpc::CallContext& call) {
@@ -58,41 +68,40 @@ absl::StatusOr<int64_t> BatchTrainer::Train(rpc::CallContext& call) {
   int64_t reports = 0;
   for (; !state.over; ++reports) {
     RETURN_IF_ERROR(call.token().reason());
-    CopyTo(state, *model_);
+    flat_.CopyFrom(state);
     ASSIGN_OR_RETURN(const data::Batch batch, NextBatch());
     ASSIGN_OR_RETURN(
         state,
-        server_.Async<&BatchServer::Report>(ReportOn(batch)).Await(kNoLimit));
+        server_.Async<&BatchServer::Report>(ReportOn(call.agent(), batch))
+            .Await(kNoLimit));
   }
   RETURN_IF_ERROR(server_.Async<&BatchServer::Leave>().Await(kNoLimit));
   return reports;
 }
 
 absl::StatusOr<std::unique_ptr<ReportPusher>> ReportPusher::Make(
-    rpc::CallContext&, const RRef<BatchServer>& server) {
-  return std::unique_ptr<ReportPusher>(new ReportPusher(server));
+    rpc::CallContext&, const BatchTask& task, const RRef<BatchServer>& server) {
+  ASSIGN_OR_RETURN(auto model, models::ResNet::Make(task.model));
+  for (Variable& parameter : model->Parameters())
+    parameter.AccumulateGrad(Tensor::ZerosLike(parameter.tensor()));
+  ASSIGN_OR_RETURN(FlatModel flat, FlatModel::Make(*model));
+  return std::unique_ptr<ReportPusher>(
+      new ReportPusher(std::move(model), std::move(flat), server));
 }
 
 absl::StatusOr<int64_t> ReportPusher::Join() {
   ASSIGN_OR_RETURN(const ModelState state,
                    server_.Async<&BatchServer::Join>().Await(kNoLimit));
-  int64_t bytes = 0;
-  for (const Tensor& parameter : state.parameters) {
-    report_.gradients.push_back(Tensor::ZerosLike(parameter));
-    bytes += static_cast<int64_t>(parameter.nbytes());
-  }
-  for (const Tensor& buffer : state.buffers) {
-    report_.buffers.push_back(buffer.Clone());
-    bytes += static_cast<int64_t>(buffer.nbytes());
-  }
-  return bytes;
+  return static_cast<int64_t>(state.parameters.nbytes() +
+                              state.buffers.nbytes());
 }
 
 absl::StatusOr<double> ReportPusher::Run(rpc::CallContext& call,
                                          int64_t pushes) {
   const auto rate = PushesPerSecond(pushes, [&] {
     RETURN_IF_ERROR(call.token().reason());
-    return server_.Async<&BatchServer::Report>(report_)
+    return server_
+        .Async<&BatchServer::Report>(ReportTo(server_, call.agent(), flat_, 0))
         .Await(kNoLimit)
         .status();
   });

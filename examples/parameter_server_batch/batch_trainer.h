@@ -29,15 +29,17 @@ class BatchTrainer {
   using Exports = rpc::Methods<&BatchTrainer::Make, &BatchTrainer::Train>;
 
  private:
-  BatchTrainer(std::unique_ptr<models::ResNet> model,
+  BatchTrainer(std::unique_ptr<models::ResNet> model, FlatModel flat,
                std::unique_ptr<data::Loader> loader, RRef<BatchServer> server)
       : model_(std::move(model)),
+        flat_(std::move(flat)),
         loader_(std::move(loader)),
         server_(std::move(server)) {}
   absl::StatusOr<data::Batch> NextBatch();
-  GradientReport ReportOn(const data::Batch& batch);
+  GradientReport ReportOn(const rpc::Agent& agent, const data::Batch& batch);
 
   const std::unique_ptr<models::ResNet> model_;
+  const FlatModel flat_;
   const std::unique_ptr<data::Loader> loader_;
   const RRef<BatchServer> server_;
 };
@@ -47,9 +49,10 @@ class BatchTrainer {
 class ReportPusher {
  public:
   static absl::StatusOr<std::unique_ptr<ReportPusher>> Make(
-      rpc::CallContext& call, const RRef<BatchServer>& server);
-  // From now on the server counts on it; of how many bytes reports, and states,
-  // are.
+      rpc::CallContext& call, const BatchTask& task,
+      const RRef<BatchServer>& server);
+  // From now on the server counts on it. How many bytes each report has, and
+  // each state.
   absl::StatusOr<int64_t> Join();
   // Reports a second, each answered by a new state; after five that do not
   // count. Leaves the server. Ends when the caller is lost.
@@ -59,11 +62,15 @@ class ReportPusher {
                                &ReportPusher::Run>;
 
  private:
-  explicit ReportPusher(RRef<BatchServer> server)
-      : server_(std::move(server)) {}
+  ReportPusher(std::unique_ptr<models::ResNet> model, FlatModel flat,
+               RRef<BatchServer> server)
+      : model_(std::move(model)),
+        flat_(std::move(flat)),
+        server_(std::move(server)) {}
 
+  const std::unique_ptr<models::ResNet> model_;
+  const FlatModel flat_;
   const RRef<BatchServer> server_;
-  GradientReport report_;
 };
 
 void RegisterBatchTraining(rpc::Registry& registry);

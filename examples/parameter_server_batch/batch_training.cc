@@ -120,7 +120,8 @@ class Examiner {
   }
 
   absl::StatusOr<double> Accuracy(const ModelState& state) {
-    CopyTo(state, *model_);
+    ASSIGN_OR_RETURN(const FlatModel flat, FlatModel::Make(*model_));
+    flat.CopyFrom(state);
     const nn::EvalScope evaluating(*model_);
     const NoGrad no_grad;
     int64_t right = 0, all = 0;
@@ -203,7 +204,7 @@ absl::StatusOr<PushFigures> MeasureReports(rpc::Agent& agent,
       rpc::Create<BatchServer>(agent, run.server, task).Await(kNoLimit));
   std::vector<Future<RRef<ReportPusher>>> making;
   for (const std::string& worker : run.trainers)
-    making.push_back(rpc::Create<ReportPusher>(agent, worker, server));
+    making.push_back(rpc::Create<ReportPusher>(agent, worker, task, server));
   ASSIGN_OR_RETURN(const auto trainers, WaitAll(making).Await(kNoLimit));
   std::vector<Future<int64_t>> joining;
   for (const RRef<ReportPusher>& trainer : trainers)

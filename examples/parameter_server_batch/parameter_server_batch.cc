@@ -25,6 +25,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/training_log.h"
+#include "examples/support/unused_flags.h"
 #include "models/data/open.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
@@ -74,8 +75,14 @@ absl::Status CheckFlags() {
       tools::AtLeast(1, FLAGS_steps, FLAGS_batch, FLAGS_width, FLAGS_depth));
   RETURN_IF_ERROR(
       tools::AtLeast(0, FLAGS_reports, FLAGS_test_images, FLAGS_pushes));
-  if (absl::GetFlag(FLAGS_data).empty() && absl::GetFlag(FLAGS_pushes) == 0)
+  if (absl::GetFlag(FLAGS_pushes) > 0) {
+    RETURN_IF_ERROR(
+        CheckUnused({"data", "test_data", "test_images", "steps",
+                     "target_accuracy", "batch", "seed", "report_every"},
+                    "pushes"));
+  } else if (absl::GetFlag(FLAGS_data).empty()) {
     return tools::WrongFlag("data", "is missing: give the images to train on");
+  }
   RETURN_IF_ERROR(tools::TimeOf(FLAGS_wait).status());
   return tools::TimeOf(FLAGS_report_every).status();
 }

@@ -23,11 +23,22 @@ BIN = pathlib.Path(sys.argv.pop(1))
 PROGRAMS = write_reference.TOOLS + write_reference.examples()
 TAKES_ANY_WORD = ["baton-certs"]
 # The examples that read these flags; all others refuse them.
-SAVING = {"resnet50_pipeline", "resnet50_single_machine", "rnn"}
+SAVING = {"parameter_server", "resnet50_pipeline", "resnet50_single_machine",
+          "rnn"}
 NOT_STEPPING = {"mixed_device", "toy_model"}
 # A cluster to join, at which nobody is: what is wrong must be said before.
 CLUSTER = {"BATON_RENDEZVOUS": "127.0.0.1:1", "BATON_WORLD_SIZE": "3",
            "BATON_NAME": "trainer"}
+UNUSED_BESIDE = {
+    ("parameter_server", "--gradients=lenet"): [
+        "--data=x", "--batch=64", "--seed=2", "--report_every=1s",
+        "--compression=topk", "--checkpoint_dir=x"],
+    ("parameter_server_batch", "--pushes=3"): [
+        "--data=x", "--test_data=x", "--test_images=5", "--steps=5",
+        "--target_accuracy=0.5", "--batch=64", "--seed=2",
+        "--report_every=1s"],
+    ("resnet50_ddp", "--pipeline_stages=2"): ["--data=x"],
+}
 # What a flag of words is given, and which of them is meant.
 WORDS = {
     "baton-worker": {"--log=wraning": "warning", "--dtype=bf61": "bf16"},
@@ -103,8 +114,17 @@ class CalledWrongly(unittest.TestCase):
                     self.assertIn(flag, flags_of(program))
                 else:
                     self.says(program, [f"--{flag}=1"], f"unknown flag --{flag}")
-        self.says("parameter_server", ["--gradients=lenet", "--compression=topk"],
-                  "--compression", "--gradients")
+
+    def test_a_flag_without_a_use_beside_another_is_refused(self):
+        for (program, other), flags in UNUSED_BESIDE.items():
+            for flag in flags:
+                self.says(program, [other, flag], f"{flag.split('=')[0]} does not "
+                          f"go with {other.split('=')[0]}")
+        self.says("parameter_server", ["--data=x", "--top_share=0.5"],
+                  "--top_share does not go with --compression=none")
+        self.says("parameter_server", ["--data=x", "--mode=bsp,async",
+                                       "--checkpoint_dir=x"],
+                  "--mode must be one with --checkpoint_dir")
 
     def test_a_value_of_the_wrong_kind_is_named_with_the_right_kind(self):
         kinds = {r"-?\d+": "number", r"true|false": "true or false",

@@ -9,22 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/compute_threads.h"
-#include "core/ops/multi_tensor.h"
-#include "core/ops/optimizer.h"
 #include "core/ops/rows.h"
 #include "core/status.h"
 #include "models/distributed/server/compression.h"
-#include "models/distributed/server/in_parts.h"
 #include "models/distributed/server/step_threads.h"
 
 namespace baton::dist {
 namespace {
-
-// Elements that are summed and stepped at a time, so that they stay in the
-// caches between the passes over them.
-constexpr int64_t kStride = 64 << 10;
-// The number of elements for which another thread pays.
-constexpr int64_t kGrain = 1 << 20;
 
 int ServersHere(const std::vector<std::string>& cores) {
   return static_cast<int>(std::max<int64_t>(
@@ -52,37 +43,25 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
       servers_here_(ServersHere(spec.cores)),
       device_(device),
       shape_(spec.image.values.shape()),
-      steps_(spec.image.steps),
+      stepper_(spec.options.rule, shape_, device, spec.image.slots,
+               spec.image.steps),
       round_(spec.image.round),
       clocks_(spec.options, spec.image.clocks),
       tables_(TablesOf(spec, device)) {
   const ShardImage& image = spec.image;
-  const Tensor values = image.values.To(device).Contiguous();
-  for (const ops::StateSlot& slot : UsedSlots(options_.rule)) {
-    const size_t at = slots_.size();
-    if (slot.name == nullptr) {
-      slots_.emplace_back();
-    } else if (at < image.slots.size()) {  // cloned, because the image may be
-                                           // shared
-      slots_.push_back(image.slots[at].To(device).Clone());
-    } else {
-      slots_.push_back(
-          Tensor::Full(values.shape(), slot.initial, {.device = device}));
-    }
-  }
   const WriterLock lock(mutex_);
-  dense_ = {.version = image.version, .values = values};
+  dense_ = {.version = image.version,
+            .values = image.values.To(device).Contiguous()};
 }
 
 ShardImage ShardState::Image() const {
   const ReaderLock lock(mutex_);
   ShardImage image{.version = dense_.version,
                    .values = dense_.values,
-                   .steps = steps_,
+                   .slots = stepper_.CopyOfSlots(),
+                   .steps = stepper_.steps(),
                    .clocks = clocks_.readings(),
                    .round = round_};
-  for (const Tensor& slot : slots_)
-    image.slots.push_back(slot.defined() ? slot.Clone() : slot);
   for (const auto& table : tables_) image.tables.push_back(table->Image());
   return image;
 }
@@ -216,10 +195,10 @@ void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
                  .cores = static_cast<int>(std::thread::hardware_concurrency()),
                  .servers = servers_here_}));
   const LoopThread::Scope loops(loops_);
-  DenseSteps dense;
+  DenseStepper::Steps dense;
   for (const StepWork& step : steps)
     if (!step.dense.empty()) dense.push_back(step.dense);
-  const Tensor values = StepDense(dense, scale);
+  const Tensor after = stepper_.Step(values(), dense, scale);
   std::map<size_t, ShardTable::Steps> of_tables;
   for (const StepWork& step : steps)
     for (const auto& [table, rows] : *step.rows)
@@ -227,57 +206,7 @@ void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
   const WriterLock lock(mutex_);
   for (const auto& [table, rows] : of_tables) tables_[table]->Step(rows, scale);
   dense_ = {.version = dense_.version + static_cast<int64_t>(steps.size()),
-            .values = values};
-}
-
-Tensor ShardState::StepDense(const DenseSteps& steps, double scale) {
-  Tensor before = values();
-  if (steps.empty()) return before;
-  Tensor after = Tensor::EmptyLike(before);
-  const Tensor factor =
-      scale == 1
-          ? Tensor()
-          : Tensor::Full({}, scale, {.dtype = DType::kF64, .device = device_});
-  const int64_t all = before.numel();
-  const int64_t stride = device_.is_cpu() ? kStride : all;
-  const auto step = [&](int64_t first, int64_t last) {
-    Tensor sum;
-    for (int64_t begin = first; begin < last; begin += stride) {
-      const int64_t end = std::min(begin + stride, last);
-      StepPart({begin, end, before, after, factor, steps_}, steps, sum);
-    }
-  };
-  if (device_.is_cpu()) {
-    InParts(all, kGrain, step);
-  } else {
-    step(0, all);
-  }
-  steps_ += static_cast<int64_t>(steps.size());
-  return after;
-}
-
-void ShardState::StepPart(const DensePart& part, const DenseSteps& steps,
-                          Tensor& sum) const {
-  const auto of = [&](const Tensor& whole) {
-    return whole.defined() ? whole.Slice(0, part.begin, part.end) : whole;
-  };
-  ops::StepTarget target{
-      .value = of(part.after), .step = part.done, .scale = part.factor};
-  for (const Tensor& slot : slots_) target.state.push_back(of(slot));
-  target.value.CopyFrom(of(part.before));
-  for (const std::vector<Tensor>& gradients : steps) {
-    ++target.step;
-    target.grad = of(gradients[0]);
-    if (gradients.size() > 1) {
-      if (!sum.defined()) sum = Tensor::EmptyLike(target.grad);
-      const Tensor added = sum.Slice(0, 0, part.end - part.begin);
-      added.CopyFrom(target.grad);
-      for (size_t i = 1; i < gradients.size(); ++i)
-        ops::AddIntoMany({added}, {of(gradients[i])});
-      target.grad = added;
-    }
-    ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
-  }
+            .values = after};
 }
 
 Tensor ShardState::values() const {

@@ -18,6 +18,7 @@
 #include "core/loop_thread.h"
 #include "core/shared_mutex.h"
 #include "models/distributed/server/clocks.h"
+#include "models/distributed/server/dense_stepper.h"
 #include "models/distributed/server/options.h"
 #include "models/distributed/server/shard_table.h"
 
@@ -202,29 +203,14 @@ class ShardState {
   PreparedPush PrepareRows(const std::vector<Gradients>& summed) const;
   // Executes the steps in order; gradients are multiplied by `scale`.
   void StepBy(const std::vector<StepWork>& steps, double scale);
-  // The dense gradients of each step.
-  using DenseSteps = std::vector<std::vector<Tensor>>;
-  // Elements [begin, end) of the dense values, for all steps.
-  struct DensePart {
-    int64_t begin, end;
-    const Tensor &before, &after;
-    const Tensor& factor;  // multiplies the gradient, if defined
-    int64_t done;          // number of earlier steps
-  };
-  // `sum` is scratch memory that the next part reuses.
-  void StepPart(const DensePart& part, const DenseSteps& steps,
-                Tensor& sum) const;
-  // Returns the values after these steps.
-  Tensor StepDense(const DenseSteps& steps, double scale);
   Tensor values() const;
 
   const ServerOptions options_;
   const int32_t shards_;
   const int servers_here_;
   const Device device_;
-  const Shape shape_;          // of the dense values
-  std::vector<Tensor> slots_;  // the rule's state, laid out as the values
-  int64_t steps_;              // of dense values
+  const Shape shape_;     // of the dense values
+  DenseStepper stepper_;  // of the dense values
   OpenRound round_;
 
   LoopThread loops_{"baton-shard"};  // steps

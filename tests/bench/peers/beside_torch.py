@@ -125,8 +125,10 @@ def programs(folder, shapes):
             result += [run("parameter_server", trainers + 1,
                            f"--gradients={model}", f"--pushes={pushes}",
                            "--mode=bsp,async") for trainers in (2, 4, 8)]
+        # As the peer's server, without momentum.
         result += [run("parameter_server_batch", trainers + 1, "--pushes=24",
-                       "--depth=50", "--width=64") for trainers in (2, 4, 8)]
+                       "--depth=50", "--width=64", "--momentum=0")
+                   for trainers in (2, 4, 8)]
     if "rows" in shapes:
         result.append(run("embedding_rows", 9, "--skew=0", "--clients=1,4,8",
                           "--load=read,update"))

@@ -126,6 +126,39 @@ TEST(ParameterServerCommand, TrainsInEachModeFromOneCommand) {
   EXPECT_THAT(modes, ElementsAre("bsp", "ssp", "async"));
 }
 
+TEST(ParameterServerCommand, ResumesWithTheBitsOfATrainingThatDidNotStop) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("parameter_server");
+  const std::string data = WriteDigits(folder);
+  const auto train = [&](std::vector<std::string> flags) {
+    const std::string json = folder / "results.jsonl";
+    std::vector<std::string> command = {"baton-run",
+                                        "--workers=3",
+                                        "--worker_program=" + program,
+                                        "--",
+                                        program,
+                                        "--data=" + data,
+                                        "--optimizer=adam",
+                                        "--lr=0.002",
+                                        "--batch=16",
+                                        "--json=" + json};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const tools::Outcome outcome = tools::RunProgram(command);
+    EXPECT_EQ(outcome.code, 0) << outcome.output;
+    std::ifstream file(json);
+    return nlohmann::json::parse(file);
+  };
+  const std::string saved = "--checkpoint_dir=" + (folder / "saved");
+  const auto whole = train({"--pushes=60"});
+  const auto half = train({"--pushes=30", "--save_every=10", saved});
+  EXPECT_EQ(half["resumed_from"], 0);
+  const auto resumed = train({"--pushes=60", "--resume=latest", saved});
+  EXPECT_EQ(resumed["resumed_from"], 30);
+  EXPECT_NE(half["loss"], whole["loss"]);
+  EXPECT_EQ(resumed["loss"], whole["loss"]);
+  EXPECT_EQ(resumed["accuracy"], whole["accuracy"]);
+}
+
 // In asynchronous mode, in which nobody waits for the one that is lost.
 TEST(ParameterServerCommand, GivesAWorkerThatJoinsATrainer) {
   const testing::TempFolder folder;

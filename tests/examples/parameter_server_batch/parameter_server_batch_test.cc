@@ -142,11 +142,9 @@ class BatchServerTest : public ::testing::Test {
     server_ = *server;
   }
   GradientReport Report(const ModelState& state, double gradient, double loss) {
-    GradientReport report{
-        .gradients = {}, .buffers = state.buffers, .loss = loss};
-    for (const Tensor& parameter : state.parameters)
-      report.gradients.push_back(Tensor::Full(parameter.shape(), gradient));
-    return report;
+    return {.gradients = Tensor::Full(state.parameters.shape(), gradient),
+            .buffers = state.buffers,
+            .loss = loss};
   }
   // Nobody waits for the time to be over.
   static BatchTask StepOfTwoReports() {
@@ -158,11 +156,9 @@ class BatchServerTest : public ::testing::Test {
   }
   static void ExpectMoved(const ModelState& from, const ModelState& to,
                           double by) {
-    for (size_t i = 0; i < from.parameters.size(); ++i) {
-      EXPECT_TRUE(ops::AllClose(
-          to.parameters[i], ops::Add(from.parameters[i], Tensor::Full({}, by)),
-          1e-6, 1e-6));
-    }
+    EXPECT_TRUE(ops::AllClose(to.parameters,
+                              ops::Add(from.parameters, Tensor::Full({}, by)),
+                              1e-6, 1e-6));
   }
 
   testing::LocalCluster cluster_;
@@ -191,6 +187,30 @@ TEST_F(BatchServerTest, AStepIsByTheMeanOfTheReportsThatItNeedsAndNoMore) {
   EXPECT_EQ(status->reports, 2);
   EXPECT_EQ(status->cut_short, 0);
   EXPECT_EQ(status->loss, 3);
+}
+
+// A sum of f32 that depends on the order: (1 + 1e8) - 1e8 is 0, and
+// (-1e8 + 1e8) + 1 is 1.
+TEST_F(BatchServerTest, ReportsAreAddedByRankWheneverTheyCome) {
+  BatchTask task = StepOfTwoReports();
+  task.reports = 3;
+  Make(task);
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  rpc::Agent& agent = cluster_["alice"];
+  ASSERT_THAT(agent.Async<&JoinFromHere>("carol", server_).Await(), IsOk());
+  ASSERT_THAT(agent.Async<&JoinFromHere>("dave", server_).Await(), IsOk());
+  const auto third =
+      agent.Async<&ReportFromHere>("dave", server_, Report(*start, -1e8, 0));
+  EXPECT_FALSE(third.Await(milliseconds(50)).ok());
+  const auto second =
+      agent.Async<&ReportFromHere>("carol", server_, Report(*start, 1e8, 0));
+  EXPECT_FALSE(second.Await(milliseconds(50)).ok());
+  const auto first =
+      server_.Async<&BatchServer::Report>(Report(*start, 1, 0)).Await();
+  ASSERT_THAT(first, IsOk());
+  EXPECT_EQ(first->step, 1);
+  EXPECT_TRUE(ops::AllClose(first->parameters, start->parameters, 0, 0));
 }
 
 TEST_F(BatchServerTest, AStepNeedsNoMoreReportsThanThereAreTrainers) {
@@ -246,7 +266,7 @@ TEST_F(BatchServerTest, RefusesGradientsOfAnotherModel) {
   const auto start = server_.Async<&BatchServer::Join>().Await();
   ASSERT_THAT(start, IsOk());
   GradientReport report = Report(*start, 1, 0);
-  report.gradients.pop_back();
+  report.gradients = report.gradients.Slice(0, 1, report.gradients.numel());
   EXPECT_THAT(server_.Async<&BatchServer::Report>(report).Await(),
               Fails(absl::StatusCode::kInvalidArgument, "another model"));
   EXPECT_EQ(*server_.Async<&BatchServer::IsOver>(milliseconds(1)).Await(),
