@@ -62,7 +62,10 @@ absl::Status RecoverablePipeline::OpenJournal() {
   const uint64_t before = std::max(claimed / kEpochsOfTrainer,
                                    found.empty() ? 0 : found.back().trainer);
   options_.epoch = (before + 1) * kEpochsOfTrainer;
-  return members_.TakeUp(Claim(true), MembersDeadline());
+  RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
+  // Until then the trainer before may have gone on, and it has not since.
+  ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
+  return absl::OkStatus();
 }
 
 absl::Status RecoverablePipeline::TakeUp() {
