@@ -63,8 +63,8 @@ absl::Status SavedTraining::Begin() {
     const auto resumed = checkpoints_->Resume(saving_.if_broken());
     if (resumed.ok()) {
       std::printf("resumed from step %d\n", static_cast<int>(resumed->step));
-      RETURN_IF_ERROR(model_.Keep());
-      return GoOnFrom(resumed->trainer);
+      RETURN_IF_ERROR(GoOnFrom(resumed->trainer));
+      return model_.Keep(resumed->trainer);
     }
     if (!absl::IsNotFound(resumed.status())) return resumed.status();
   }
@@ -73,7 +73,7 @@ absl::Status SavedTraining::Begin() {
   if (absl::IsNotFound(loaded)) return absl::OkStatus();
   RETURN_IF_ERROR(loaded);
   std::printf("weights from %s\n", saving_.weights.c_str());
-  return model_.Keep();
+  return model_.Keep(Position());
 }
 
 absl::Status SavedTraining::GoBack(const absl::Status& why) {

@@ -112,10 +112,13 @@ class RemoteModel final : public Trainable {
     const auto& recovered = copies_[0].recovered;
     return recovered ? recovered->resumed() : std::nullopt;
   }
-  // After a checkpoint or weights were loaded.
-  absl::Status Keep() const {
+  // After a checkpoint or weights were loaded, with what is noted of that state
+  // if the pipeline is recovered.
+  absl::Status Keep(NamedTensors noted) const {
     const auto& recovered = copies_[0].recovered;
-    return recovered ? recovered->Keep() : absl::OkStatus();
+    if (!recovered) return absl::OkStatus();
+    recovered->Note(std::move(noted));
+    return recovered->Keep();
   }
   absl::Status Finish() const {
     const auto& recovered = copies_[0].recovered;

@@ -157,7 +157,7 @@ absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Run(
 absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
     const BatchInputs& inputs, const Tensor& targets) {
   RETURN_IF_ERROR(status_);
-  RETURN_IF_ERROR(WriteJournal());
+  RETURN_IF_ERROR(WriteJournal(next_ - 1));
   batches_.push_back({next_, inputs, targets, optimizer_.next_step()});
   if (batches_.size() > kBatches) batches_.pop_front();
   auto result = Run(batches_.back());
@@ -170,6 +170,7 @@ absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
     result = *redone_;
   }
   ++next_;
+  ++steps_;
   members_.news().Forget();
   return result;
 }
@@ -186,23 +187,13 @@ absl::StatusOr<Pipeline::EvalResult> RecoverablePipeline::Evaluate(
   return result;
 }
 
-absl::Status RecoverablePipeline::Keep() {
-  RETURN_IF_ERROR(status_);
-  RETURN_IF_ERROR(Load(next_ - 1, {}));
-  batches_.clear();
-  const rpc::CallOptions options{.timeout = recovery_.timeout};
-  std::vector<Future<void>> safe;
-  for (const RRef<StateKeeper>& keeper : keepers_)
-    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, next_ - 1));
-  return WaitAll(safe).Await(kNoLimit);
-}
-
 absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
                                           const Rest& rest) {
   const Clock::time_point begin = Clock::now();
   LogInfo("recovery: ", cause.ToString());
   absl::Status why = cause;
   Recovery record;
+  goes_back_ = false;
   int fruitless = 0;
   size_t lost = 0;
   while (fruitless < kMostFruitless &&
@@ -241,14 +232,16 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
   const auto found = FindStates(record);
   if (!found.ok()) return again(found.status());
   const std::optional<PipelineMembers::Kept>& kept = *found;
-  if (!kept && checkpoints_ == nullptr) {
+  // A checkpoint that was loaded in part has replaced the states since.
+  goes_back_ = goes_back_ || !kept;
+  if (goes_back_ && checkpoints_ == nullptr) {
     status_ = absl::DataLossError(absl::StrCat(
         "lost together with the worker that kept its state: ",
         absl::StrJoin(record.lost, ", "), "; there is no checkpoint"));
     return status_;
   }
   if (const auto made = MakeAll(record); !made.ok()) return again(made);
-  if (!kept) {
+  if (goes_back_) {
     const absl::Status back = GoBackToCheckpoint();
     if (absl::IsDataLoss(back)) return back;
     return again(back);
@@ -258,7 +251,7 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
     const auto loaded = Load(kept->step, kept->stores);
     if (!loaded.ok()) return again(loaded);
   }
-  record.step = kept->step;
+  record.step = steps_ - (next_ - 1 - kept->step);
   // The error is of the model or of the call: it would occur again.
   if (record.lost.empty() && !MayBeOfALoss(cause)) {
     const auto back = Redo(kept->step, next_ - 1, record);
@@ -390,27 +383,6 @@ absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
     ++record.redone;
   }
   return absl::OkStatus();
-}
-
-absl::Status RecoverablePipeline::GoBackToCheckpoint() {
-  auto resumed = checkpoints_->Resume(IfBroken::kUsePrevious);
-  if (absl::IsNotFound(resumed.status())) {
-    status_ = absl::DataLossError(
-        "a worker was lost together with the one that kept its state, and "
-        "there is no checkpoint yet");
-    return status_;
-  }
-  RETURN_IF_ERROR(resumed.status());
-  RETURN_IF_ERROR(Keep());
-  resumed_ = *std::move(resumed);
-  ++returns_;
-  const absl::Status lost = absl::DataLossError(
-      absl::StrCat("a worker was lost together with the one that kept its "
-                   "state: the training has gone back to the checkpoint of "
-                   "step ",
-                   resumed_->step));
-  LogWarning("recovery: ", lost.message());
-  return lost;
 }
 
 }  // namespace baton::dist

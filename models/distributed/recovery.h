@@ -126,11 +126,12 @@ struct RecoveryOptions {
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
 //
 // With RecoveryOptions::journal the trainer may be lost, too: Make, called by a
-// restarted trainer with modules of the same kind and number, continues after
-// the newest step of the journal whose states the workers still have. resumed()
-// then returns that step and what the trainer had noted (Note). Once another
-// trainer has taken a training over, all workers refuse every request of the
-// earlier one with PermissionDenied, which names the other trainer.
+// restarted trainer with modules of the same kind and number, continues from
+// the newest state of the journal that the workers still have, after a step or
+// of a Keep. resumed() then returns its step and what the trainer had noted of
+// it (Note). Once another trainer has taken a training over, all workers refuse
+// every request of the earlier one with PermissionDenied, which names the other
+// trainer.
 //
 // In this process, RRefs and Modules of what was made anew continue to work
 // (RRef::MoveTo), and so does the optimizer; everything else at a lost worker
@@ -157,13 +158,16 @@ class RecoverablePipeline {
                                             const Tensor& targets);
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
-  // Sets what the journal notes with the next step for a restarted trainer,
-  // beside the optimizer's rates.
+  // Sets what the journal notes for a restarted trainer with the next step or
+  // Keep, beside the optimizer's rates. After a return to a checkpoint this is
+  // what Checkpointer::Save was given.
   void Note(NamedTensors state) { noted_ = std::move(state); }
   // Makes the workers keep the present state as that after the last step. Call
   // it when something other than a step has changed the state, such as
   // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
-  // After an error, change the state again and repeat the call.
+  // With a journal, call Note before. A trainer that is restarted before Keep
+  // has returned may find no state. After an error, change the state again and
+  // repeat the call.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;
@@ -185,7 +189,8 @@ class RecoverablePipeline {
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
-  int64_t steps() const { return next_ - 1; }  // committed
+  // How many steps were committed; a return to a checkpoint leaves it as it is.
+  int64_t steps() const { return steps_; }
   int64_t recoveries() const { return recoveries_; }
   // The present pipeline; a recovery replaces it.
   Pipeline& pipeline() { return *pipeline_; }
@@ -218,7 +223,8 @@ class RecoverablePipeline {
   // successor.
   absl::Status OpenJournal();
   absl::Status TakeUp();
-  absl::Status WriteJournal() const;
+  // Of the present state, which has, or is to have, this number.
+  absl::Status WriteJournal(int64_t number) const;
   StateClaim Claim(bool takes_up) const;
   void GuardCheckpoints();
   // Until when workers that do not answer are waited for, from now on.
@@ -255,7 +261,10 @@ class RecoverablePipeline {
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible
-  int64_t next_ = 1;     // number of the next step
+  // States have numbers: one after each step, and those that Keep keeps.
+  int64_t next_ = 1;  // number of the state after the next step
+  int64_t steps_ = 0;
+  bool goes_back_ = false;  // this recovery has begun to load a checkpoint
   int64_t recoveries_ = 0;
   int64_t returns_ = 0;
 };

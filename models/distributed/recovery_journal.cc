@@ -9,18 +9,28 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "models/distributed/recovery.h"
+#include "rpc/call_options.h"
 
-// How a trainer that is started again goes on with a training.
+// What a training goes on from when its trainer is started again, or returns to
+// a checkpoint.
 namespace baton::dist {
 namespace {
 
 // The parts of an entry's state.
 constexpr char kNoted[] = "trainer";
 constexpr char kRates[] = "rates";
+constexpr char kSteps[] = "steps";
+
+// Committed steps; a state that was kept otherwise has a number, too.
+int64_t StepsOf(const JournalEntry& entry) {
+  const auto found = entry.state.find(kSteps);
+  return found == entry.state.end() ? entry.step
+                                    : found->second.ToVector<int64_t>().front();
+}
 
 // No step, which is noted before it begins.
 bool HasOnlyBegun(const JournalEntry& entry) {
-  return entry.step == 0 && PartOf(entry.state, kNoted).empty();
+  return StepsOf(entry) == 0 && PartOf(entry.state, kNoted).empty();
 }
 
 uint64_t NewTraining() {
@@ -44,7 +54,7 @@ absl::Status RecoverablePipeline::OpenJournal() {
   if (found.empty()) {
     // Another trainer finds its name before the first step, too.
     options_.epoch = kEpochsOfTrainer;
-    RETURN_IF_ERROR(WriteJournal());
+    RETURN_IF_ERROR(WriteJournal(0));
   }
   options_.line = absl::StrCat("training ", training_);
   ASSIGN_OR_RETURN(const uint64_t claimed,
@@ -52,14 +62,17 @@ absl::Status RecoverablePipeline::OpenJournal() {
   const uint64_t before = std::max(claimed / kEpochsOfTrainer,
                                    found.empty() ? 0 : found.back().trainer);
   options_.epoch = (before + 1) * kEpochsOfTrainer;
-  return members_.TakeUp(Claim(true), MembersDeadline());
+  RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
+  // Until then the trainer before may have gone on, and it has not since.
+  ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
+  return absl::OkStatus();
 }
 
 absl::Status RecoverablePipeline::TakeUp() {
   std::vector<JournalEntry> found;
   if (journal_.has_value()) found = journal_->found();
   std::erase_if(found, HasOnlyBegun);
-  const int64_t last = found.empty() ? 0 : found.back().step;
+  const int64_t last = found.empty() ? 0 : StepsOf(found.back());
   const bool began = !found.empty();
   for (; !found.empty(); found.pop_back()) {
     const auto kept = members_.NewestKept(found.back().step);
@@ -67,10 +80,11 @@ absl::Status RecoverablePipeline::TakeUp() {
     RETURN_IF_ERROR(Load(kept->step, kept->stores));
     const NamedTensors& state = found.back().state;
     RETURN_IF_ERROR(optimizer_.import_rates(PartOf(state, kRates)));
-    resumed_ = {.step = kept->step, .trainer = PartOf(state, kNoted)};
+    steps_ = StepsOf(found.back());
+    resumed_ = {.step = steps_, .trainer = PartOf(state, kNoted)};
     noted_ = resumed_->trainer;
     next_ = kept->step + 1;
-    LogInfo("recovery: the training is taken up after step ", kept->step);
+    LogInfo("recovery: the training is taken up after step ", steps_);
     for (JournalEntry& entry : found) {
       entry.trainer = options_.epoch / kEpochsOfTrainer;
       RETURN_IF_ERROR(journal_->Write(entry));
@@ -87,13 +101,14 @@ absl::Status RecoverablePipeline::TakeUp() {
   return Load(0, {});
 }
 
-absl::Status RecoverablePipeline::WriteJournal() const {
+absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
   if (!journal_.has_value()) return absl::OkStatus();
   JournalEntry entry{.training = training_,
                      .trainer = options_.epoch / kEpochsOfTrainer,
-                     .step = next_ - 1,
+                     .step = number,
                      .state = AsPart(kNoted, noted_)};
   entry.state.merge(AsPart(kRates, optimizer_.export_rates()));
+  entry.state[kSteps] = Tensor::From<int64_t>({steps_});
   return journal_->Write(entry);
 }
 
@@ -108,6 +123,49 @@ void RecoverablePipeline::GuardCheckpoints() {
       checking.push_back(store.Async<&StateStore::Check>(epoch));
     return WaitAll(checking).Await(kNoLimit);
   });
+}
+
+absl::Status RecoverablePipeline::Keep() {
+  RETURN_IF_ERROR(status_);
+  // A number that no other state has, not even one that a failed step has left
+  // somewhere: states of two histories are never combined, and the journal's
+  // note is of this one.
+  const int64_t number = next_ + 1;
+  RETURN_IF_ERROR(WriteJournal(number));
+  RETURN_IF_ERROR(Load(number, {}));
+  const rpc::CallOptions options{.timeout = recovery_.timeout};
+  std::vector<Future<void>> safe;
+  for (const RRef<StateKeeper>& keeper : keepers_)
+    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, number));
+  RETURN_IF_ERROR(WaitAll(safe).Await(kNoLimit));
+  batches_.clear();
+  next_ = number + 1;
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::GoBackToCheckpoint() {
+  auto resumed = checkpoints_->Resume(IfBroken::kUsePrevious);
+  const bool none = absl::IsNotFound(resumed.status());
+  if (none || absl::IsDataLoss(resumed.status())) {
+    status_ = absl::DataLossError(absl::StrCat(
+        "a worker was lost together with the one that kept its state, and ",
+        none ? "there is no checkpoint yet"
+             : absl::StrCat("all checkpoints are broken: ",
+                            resumed.status().message())));
+    return status_;
+  }
+  RETURN_IF_ERROR(resumed.status());
+  noted_ = resumed->trainer;
+  RETURN_IF_ERROR(Keep());
+  resumed_ = *std::move(resumed);
+  ++returns_;
+  const absl::Status lost = absl::DataLossError(
+      absl::StrCat("a worker was lost together with the one that kept its "
+                   "state: the training has gone back to the checkpoint of "
+                   "step ",
+                   resumed_->step));
+  LogWarning("recovery: ", lost.message());
+  return lost;
 }
 
 absl::Status RecoverablePipeline::Finish() const {

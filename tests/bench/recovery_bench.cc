@@ -7,7 +7,9 @@
 //
 // times steps of the pipeline that copies its workers' states after each step
 // and of one that does not, in turn in the same processes. `step_s` is the
-// median of each, `cost` that of the ratios of neighbours.
+// median of each, `cost` that of the ratios of neighbours. On GPUs:
+//
+//   recovery_bench --what=snapshots --devices=cuda:0,cuda:1
 //
 //   recovery_bench --what=faults --minutes=10 | tests/bench/draw_faults.py
 //
@@ -59,6 +61,8 @@ ABSL_FLAG(std::vector<std::string>, faults,
           (baton::bench::FaultNames{"kill", "stop1", "stop5", "partition5"}),
           "faults: which, in turn: kill; stopN, partitionN, deafN: for N "
           "seconds");
+ABSL_FLAG(std::vector<std::string>, devices, {"cpu"},
+          "of the workers, in turn");
 ABSL_FLAG(absl::Duration, lease, absl::Seconds(2),
           "after which a silent worker counts as lost");
 
@@ -127,12 +131,15 @@ class Cluster {
                                   const std::string& rendezvous,
                                   int world_size) const {
     const int host = HostOf(name);
+    const std::vector<std::string> devices = absl::GetFlag(FLAGS_devices);
     const std::vector<std::string> command = {
         testing::ProgramPath("baton-worker"),
         absl::StrCat("--name=", name),
         absl::StrCat("--rendezvous=", rendezvous),
         absl::StrCat("--listen=", ListenOf(host)),
         absl::StrCat("--insecure=", security_.insecure),
+        absl::StrCat("--device=",
+                     devices[static_cast<size_t>(host - 1) % devices.size()]),
         absl::StrCat("--lease=",
                      absl::FormatDuration(absl::GetFlag(FLAGS_lease))),
         world_size == 0 ? "--extra"

@@ -17,6 +17,17 @@ bool Network::closed(int from, int to) const {
   return found != closed_until_.end() && found->second > World::Get().now();
 }
 
+void Network::Clog(int from, int to, Nanos length) {
+  Nanos& until = clogged_until_[{from, to}];
+  until = std::max(until, World::Get().now() + length);
+}
+
+Nanos Network::clogged(int from, int to) const {
+  const auto found = clogged_until_.find({from, to});
+  if (found == clogged_until_.end()) return Nanos(0);
+  return std::max(Nanos(0), found->second - World::Get().now());
+}
+
 void Network::Carry(int from, int to, int group, bool ordered, Task arrive) {
   World& world = World::Get();
   Nanos leaves = world.now();

@@ -38,10 +38,16 @@ class Network {
   Rng& random() { return random_; }
   void Close(int from, int to, Nanos length);
   bool closed(int from, int to) const;
+  // Holds back what is large, which real connections send on a stream of its
+  // own.
+  void Clog(int from, int to, Nanos length);
+  // For how long yet.
+  Nanos clogged(int from, int to) const;
   // No message is lost or doubled any more.
   void Heal() {
     options_.drop = options_.duplicate = 0;
     closed_until_.clear();
+    clogged_until_.clear();
   }
   bool LosesOne() { return random_.Chance(options_.drop); }
   bool DoublesOne() { return random_.Chance(options_.duplicate); }
@@ -60,6 +66,7 @@ class Network {
   NetworkOptions options_;
   Rng random_;
   std::map<Way, Nanos> closed_until_;
+  std::map<Way, Nanos> clogged_until_;
   std::map<Way, Traffic> traffic_;
 };
 

@@ -17,8 +17,8 @@ using std::chrono::seconds;
 using Kind = Fault::Kind;
 
 constexpr const char* kNames[] = {
-    "kill",  "power off",       "stop",           "close", "isolate", "sever",
-    "leave", "kill rendezvous", "stop rendezvous"};
+    "kill",    "power off", "stop",  "close",           "clog",
+    "isolate", "sever",     "leave", "kill rendezvous", "stop rendezvous"};
 
 Nanos Millis(Rng& random, int64_t least, int64_t most) {
   return milliseconds(random.Between(least, most));
@@ -72,6 +72,31 @@ void AddStages(Scenario& scenario) {
   ++scenario.workers;
 }
 
+// What other faults seldom bring about: two trainers that do not hear each
+// other, but the workers; and a worker that is lost while its buddy does not
+// have its last states. That buddy is the first stage's worker, to which the
+// last of three sends nothing else that is large.
+void AddRareFaults(Scenario& scenario) {
+  Rng random(scenario.seed ^ 0xfa17);
+  const auto add = [&](Kind kind, Nanos at, int a, int b, Nanos length) {
+    scenario.faults.push_back(
+        {.kind = kind, .at = at, .a = a, .b = b, .length = length});
+  };
+  const Nanos at(random.Between(0, scenario.duration.count()));
+  const milliseconds lease = scenario.lease;
+  if (scenario.standby && random.Chance(0.4)) {
+    const Nanos length = Millis(random, 2 * lease.count(), 4 * lease.count());
+    add(Kind::kClose, at, 0, 1, length);
+    add(Kind::kClose, at, 1, 0, length);
+  } else if (scenario.stages == 3 && random.Chance(0.4)) {
+    const int first = scenario.standby ? 2 : 1;
+    const Nanos length = Millis(random, lease.count(), 2 * lease.count());
+    add(Kind::kClog, at, first + 2, first, length);
+    add(Kind::kKill, at + Nanos(random.Between(0, length.count())), first + 2,
+        first, LengthOf(random, lease, false));
+  }
+}
+
 }  // namespace
 
 std::string Fault::ToString() const {
@@ -79,7 +104,8 @@ std::string Fault::ToString() const {
       absl::StrFormat("%9.3f s  %s", static_cast<double>(at.count()) * 1e-9,
                       kNames[static_cast<int>(kind)]);
   if (kind < Kind::kKillRendezvous) absl::StrAppend(&text, " ", a);
-  if (kind == Kind::kClose) absl::StrAppend(&text, " to ", b);
+  if (kind == Kind::kClose || kind == Kind::kClog)
+    absl::StrAppend(&text, " to ", b);
   if (kind == Kind::kSever) absl::StrAppend(&text, " and ", b);
   if (kind != Kind::kSever) {
     absl::StrAppendFormat(&text, " for %.3f s",
@@ -109,8 +135,8 @@ Scenario Scenario::Of(uint64_t seed, bool pipelines) {
   made.network = {.seed = random.Next(),
                   .slow = random.Chance(0.5) ? 0.02 : 0,
                   .slowest = Nanos(made.lease) / 10};
-  if (random.Chance(0.3) && !pipelines) {
-    made.network.drop = 0.01;
+  if (random.Chance(0.3)) {
+    made.network.drop = pipelines ? 0 : 0.01;
     made.network.duplicate = 0.01;
   }
   const bool gentle = random.Chance(0.3);
@@ -118,6 +144,7 @@ Scenario Scenario::Of(uint64_t seed, bool pipelines) {
   for (int64_t i = 0; i < faults; ++i) {
     made.faults.push_back(NewFault(random, made, gentle));
   }
+  if (pipelines && !gentle) AddRareFaults(made);
   std::stable_sort(made.faults.begin(), made.faults.end(),
                    [](const Fault& x, const Fault& y) { return x.at < y.at; });
   return made;

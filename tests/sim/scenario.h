@@ -21,6 +21,7 @@ struct Fault {
     kPowerOff,        // the same, and nobody is told
     kStop,            // the process of machine a, for `length`
     kClose,           // the way from a to b, for `length`
+    kClog,            // the same, for what is large
     kIsolate,         // machine a from all others, both ways, for `length`
     kSever,           // the connection between a and b
     kLeave,           // the worker of machine a leaves in order

@@ -85,8 +85,8 @@ void Simulation::End(int machine, bool silently) {
 
 void Simulation::Apply(const Fault& fault) {
   World::Get().Trace(fault.ToString());
-  if (fault.kind == Kind::kClose || fault.kind == Kind::kIsolate ||
-      fault.kind == Kind::kSever) {
+  if (fault.kind == Kind::kClose || fault.kind == Kind::kClog ||
+      fault.kind == Kind::kIsolate || fault.kind == Kind::kSever) {
     ApplyToNetwork(fault);
   } else if (fault.kind == Kind::kKillRendezvous ||
              fault.kind == Kind::kStopRendezvous) {
@@ -104,6 +104,10 @@ void Simulation::ApplyToNetwork(const Fault& fault) {
   ledger_.Disturb(fault.length);
   if (fault.kind == Kind::kClose) {
     network_.Close(fault.a, fault.b, fault.length);
+    return;
+  }
+  if (fault.kind == Kind::kClog) {
+    network_.Clog(fault.a, fault.b, fault.length);
     return;
   }
   for (int other = 0; other <= scenario_.workers; ++other) {

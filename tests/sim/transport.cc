@@ -251,17 +251,31 @@ void SimTransport::Leave(Peer& peer) {
       sent(absl::OkStatus());
     });
     peer.failure_detector.Spoke();
-    auto message =
+    const auto message =
         std::make_shared<const rpc::Message>(std::move(outgoing.message));
-    const Arrive arrive = [name = self_.name, address = address_,
-                           connection = peer.connection,
-                           message](SimTransport& to) {
-      to.OnData(name, address, connection, message);
-    };
-    if (!network.LosesOne()) Tell(peer.info.address, false, arrive);
-    if (network.DoublesOne()) Tell(peer.info.address, false, arrive);
+    if (!network.LosesOne()) Carry(peer.info.address, message, peer.connection);
+    if (network.DoublesOne())
+      Carry(peer.info.address, message, peer.connection);
   }
   peer.outbox.clear();
+}
+
+// What is large ends with the process while the way is clogged.
+void SimTransport::Carry(const std::string& address,
+                         const std::shared_ptr<const rpc::Message>& message,
+                         uint64_t connection) {
+  const auto tell = [this, address, message, connection] {
+    Tell(address, false,
+         [name = self_.name, from = address_, connection, message](
+             SimTransport& to) { to.OnData(name, from, connection, message); });
+  };
+  const SimTransport* const to = exchange_.Find(address);
+  if (to == nullptr) return;
+  const Nanos clogged = message->tensors.empty() ? Nanos(0)
+                                                 : exchange_.network().clogged(
+                                                       machine_, to->machine());
+  if (clogged == Nanos(0)) return tell();
+  World::Get().After(group_, clogged, tell);
 }
 
 void SimTransport::OnData(const std::string& from, const std::string& address,

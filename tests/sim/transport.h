@@ -111,6 +111,9 @@ class SimTransport final : public rpc::Transport {
   // What waits leaves soon, or now.
   void LeaveSoon(Peer& peer);
   void Leave(Peer& peer);
+  void Carry(const std::string& address,
+             const std::shared_ptr<const rpc::Message>& message,
+             uint64_t connection);
   void Break(Peer& peer, const absl::Status& why, bool tell);
   void Replace(Peer& peer, const rpc::WorkerInfo& by);
 

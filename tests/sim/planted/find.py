@@ -19,13 +19,15 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-# Name, file, and the line, or the lines of one statement, that are taken out.
-BUGS = [
+# Name, file, and the line, or the lines of one statement, that are taken out;
+# where these stand more than once, after what stands around them.
+PLAIN_BUGS = [
     ("requests_run_twice", "rpc/peers.cc",
      "  if (said.request.has_value())\n"
      "    observed.again = !peer.seen.FirstTime(*said.request);\n"),
@@ -74,11 +76,24 @@ PIPELINE_BUGS = [
     ("trainers_are_not_fenced", "models/distributed/stage_group.cc",
      "    RETURN_IF_ERROR(task.keeper->Check());\n"),
     ("states_are_not_loaded", "models/distributed/state_keeper.cc",
-     "                                RETURN_IF_ERROR("
-     "keeping->state->Load(state));\n"),
+     "          if (loads) RETURN_IF_ERROR(keeping->state->Load(state));\n"),
     ("steps_are_not_noted", "models/distributed/recovery.cc",
-     "  RETURN_IF_ERROR(WriteJournal());\n"),
+     "  RETURN_IF_ERROR(WriteJournal(next_ - 1));\n"),
 ]
+# Of servers that take over, which --servers runs.
+SERVER_BUGS = [
+    ("pushes_count_twice", "models/distributed/server/shard.cc",
+     "  if (request.sequence <= trainer.sequence) {  // a repeated push\n"
+     "    const auto last = last_push_.find(request.trainer);\n"
+     "    AfterPush(waiting, last == last_push_.end()\n"
+     "                           ? ReadyFuture<void>(absl::OkStatus())\n"
+     "                           : last->second);\n"
+     "    return;\n"
+     "  }\n"),
+]
+BUGS = ([(*bug, "") for bug in PLAIN_BUGS] +
+        [(*bug, "--pipelines") for bug in PIPELINE_BUGS] +
+        [(*bug, "--servers") for bug in SERVER_BUGS])
 
 
 LIBRARIES = ("baton_rpc", "baton_models_distributed")
@@ -99,10 +114,11 @@ def conditional(text, where, line, number):
     return text.replace(where, where.replace(line, guarded))
 
 
-def mutate(place):
-    """Writes the files with bugs below `place`, and gives their names."""
+def mutate(place, numbers):
+    """Writes the files with these bugs below `place`, and gives their names."""
     texts = {}
-    for number, (_, file, where, *line) in enumerate(BUGS + PIPELINE_BUGS):
+    for number in numbers:
+        _, file, where, *line, _ = BUGS[number]
         text = texts.get(file) or DECLARATION + (ROOT / file).read_text()
         texts[file] = conditional(text, where, (line or [where])[0], number)
     for file, text in texts.items():
@@ -151,10 +167,11 @@ def linking(build):
     return re.sub(r"^: && | && :$", "", lines.strip().splitlines()[-1])
 
 
-def make(build, jobs):
-    """A simulator with all bugs, none of which acts unasked."""
+def make(build, jobs, numbers):
+    """A simulator with these bugs, none of which acts unasked."""
     place = build / "planted"
-    batches = compilations(build, mutate(place))
+    shutil.rmtree(place, ignore_errors=True)
+    batches = compilations(build, mutate(place, numbers))
     planted = pathlib.Path("planted.cc")
     batches[planted] = (next(iter(batches.values()))[0], DEFINITION)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -178,14 +195,15 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
     flags = parser.parse_args()
-    simulator = make(flags.build.resolve(), flags.jobs)
+    wanted = flags.only.split(",") if flags.only else [b[0] for b in BUGS]
+    numbers = [n for n, bug in enumerate(BUGS) if bug[0] in wanted]
+    simulator = make(flags.build.resolve(), flags.jobs, numbers)
     found = {}
-    for number, (name, *_) in enumerate(BUGS + PIPELINE_BUGS):
-        if flags.only and name not in flags.only.split(","):
-            continue
+    for number in numbers:
+        name, *_, kind = BUGS[number]
         run = subprocess.run(
             [simulator, f"--seeds={flags.seeds}", f"--jobs={flags.jobs}",
-             "--noshrink"] + ["--pipelines"] * (number >= len(BUGS)),
+             "--noshrink"] + [kind] * bool(kind),
             check=False, capture_output=True, text=True,
             env=os.environ | {"BATON_SIM_PLANTED": str(number)})
         last = json.loads(run.stdout.strip().splitlines()[-1])

@@ -36,10 +36,14 @@ using Clock = std::chrono::steady_clock;
 const std::vector<std::string> kWorkers = {"one", "two", "three"};
 constexpr int kStepsBefore = 3;  // a kill, and after its recovery
 
-// This process, which trains, three workers and a spare.
+// Who takes the place of a worker that was killed: a spare that is there, or a
+// process that is started then.
+enum class Successor { kSpare, kRespawned };
+
+// This process, which trains, three workers and, as the case may be, a spare.
 class KillableWorkers {
  public:
-  KillableWorkers() {
+  explicit KillableWorkers(Successor successor) {
     for (const std::string& name : kWorkers) processes_.Start(name, 4);
     rpc::Registry registry;
     RegisterProcessStages(registry);
@@ -51,7 +55,7 @@ class KillableWorkers {
     auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
     EXPECT_THAT(agent, IsOk());
     agent_ = *std::move(agent);
-    StartAgain(rpc::SpareName(1));
+    if (successor == Successor::kSpare) StartAgain(rpc::SpareName(1));
   }
   ~KillableWorkers() { agent_->Shutdown({.mode = kNow}).IgnoreError(); }
   rpc::Agent& agent() { return *agent_; }
@@ -98,10 +102,10 @@ struct Times {
   }
 };
 
-TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
+void KillAndCompare(Successor successor) {
   SetDeterministic(true);
   std::mt19937 random(3);
-  KillableWorkers workers;
+  KillableWorkers workers(successor);
   RecoveredStages stages(workers.agent(), kWorkers);
   Times times;
   const auto pipeline = stages.Pipeline(
@@ -115,12 +119,14 @@ TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
     const std::string victim =
         stages.modules()[random() % kWorkers.size()].owner().name;
     const auto delay = std::chrono::microseconds(random() % 20'000);
-    const bool tell = kill % 2 == 0;
+    const bool respawns = successor == Successor::kRespawned;
+    const bool tell = respawns || kill % 2 == 0;  // as a launcher does
     Clock::time_point killed_at;
     std::thread killer([&, end = Clock::now() + delay] {
       while (Clock::now() < end) std::this_thread::yield();
       killed_at = Clock::now();
       workers.Kill(victim, tell);
+      if (respawns) workers.StartAgain(victim);
     });
     const int64_t before = pipeline->recoveries();
     while (pipeline->recoveries() == before && step()) {
@@ -130,12 +136,20 @@ TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
     ASSERT_EQ(pipeline->recoveries(), before + 1);
     const std::chrono::duration<double> took = committed_at - killed_at;
     (tell ? times.told : times.untold).push_back(took.count());
-    workers.StartAgain(victim);
+    if (!respawns) workers.StartAgain(victim);
   }
   for (int i = 0; i < kStepsBefore; ++i) ASSERT_TRUE(step());
   times.Print();
   ExpectSame(losses, UndisturbedLosses(losses.size(), kWorkers), 1e-3);
   SetDeterministic(false);
+}
+
+TEST(KilledPipeline, LearnsAsIfNothingHadHappened) {
+  KillAndCompare(Successor::kSpare);
+}
+
+TEST(KilledPipeline, LearnsAsIfNothingHadHappenedByRespawnedWorkers) {
+  KillAndCompare(Successor::kRespawned);
 }
 
 }  // namespace

@@ -7,17 +7,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "core/ops/arithmetic.h"
-#include "core/precision.h"
-#include "models/distributed/checkpoint.h"
+#include "tests/models/distributed/recovery/recovered_cluster.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
 #include "tests/support/fault.h"
 #include "tests/support/local_cluster.h"
@@ -33,59 +29,6 @@ using testing::Fails;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
-
-constexpr int kSteps = 8;
-const std::vector<std::string> kStages = {"one", "two", "three"};
-
-class RecoveryTest : public ::testing::Test {
- protected:
-  RecoveryTest() {
-    SetDeterministic(true);
-    wanted_ = LossesOf(kStages);
-  }
-  ~RecoveryTest() override { SetDeterministic(false); }
-
-  static testing::ClusterOptions OptionsOf(std::vector<std::string> workers) {
-    testing::ClusterOptions options;
-    workers.insert(workers.begin(), "trainer");
-    options.names = std::move(workers);
-    options.fill = [](rpc::Registry& registry) {
-      RegisterProcessStages(registry);
-      RegisterCheckpoints(registry);
-    };
-    options.on_start = Attach;
-    return options;
-  }
-  // Undisturbed.
-  static std::vector<double> LossesOf(const std::vector<std::string>& workers) {
-    testing::LocalCluster cluster(OptionsOf(workers));
-    RecoveredStages stages(cluster["trainer"], workers);
-    const auto pipeline = stages.Pipeline();
-    return Losses(*pipeline, {});
-  }
-  // `before`: what is done before these steps.
-  static std::vector<double> Losses(
-      RecoverablePipeline& pipeline,
-      const std::map<int, std::function<void()>>& before) {
-    std::vector<double> losses;
-    for (int step = 0; step < kSteps; ++step) {
-      const auto found = before.find(step);
-      if (found != before.end()) found->second();
-      losses.push_back(RecoveredStages::LossOf(pipeline, step));
-    }
-    return losses;
-  }
-  RecoveryOptions Recorded() {
-    RecoveryOptions options;
-    options.on_recovery = [this](const Recovery& recovery) {
-      recoveries_.push_back(recovery);
-    };
-    return options;
-  }
-
-  std::vector<double> wanted_;
-  std::vector<Recovery> recoveries_;
-};
 
 TEST_F(RecoveryTest, ASpareTakesThePlaceOfAnyWorkerThatIsLost) {
   for (const std::string& victim : kStages) {
@@ -292,112 +235,6 @@ TEST_F(RecoveryTest, AnEvaluationIsDoneAgainToo) {
     EXPECT_TRUE(ops::BitEqual(before->outputs[0], after->outputs[0]));
   };
   EXPECT_EQ(Losses(*pipeline, {{3, evaluated}}), wanted_);
-}
-
-TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsAnErrorWithoutCheckpoints) {
-  testing::LocalCluster cluster(OptionsOf({"one", "two", "three"}));
-  RecoveredStages stages(cluster["trainer"], kStages);
-  const auto pipeline = stages.Pipeline();
-  RecoveredStages::LossOf(*pipeline, 0);
-  cluster.Restart("one");
-  cluster.Restart("two");
-  const Tensor x =
-      Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth});
-  const Tensor labels =
-      Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64});
-  EXPECT_THAT(pipeline->Step(x, labels),
-              Fails(StatusCode::kDataLoss, "one, two; there is no checkpoint"));
-  EXPECT_THAT(pipeline->Step(x, labels), Fails(StatusCode::kDataLoss, "one"));
-}
-
-absl::StatusOr<std::unique_ptr<Checkpointer>> CheckpointsOf(
-    RecoveredStages& stages, rpc::Agent& trainer, const std::string& folder) {
-  std::vector<SavedModule> saved;
-  for (size_t i = 0; i < stages.modules().size(); ++i) {
-    saved.push_back(
-        SavedModule(stages.modules()[i]).Named(absl::StrCat("stage", i)));
-  }
-  return Checkpointer::Make(trainer, {.folder = folder}, saved, {stages.sgd()});
-}
-
-TEST_F(RecoveryTest, ACheckpointThatIsResumedFromSurvivesALossInTheFirstStep) {
-  const testing::TempFolder folder;
-  testing::LocalCluster cluster(OptionsOf(kStages));
-  {
-    RecoveredStages stages(cluster["trainer"], kStages);
-    const auto checkpoints =
-        CheckpointsOf(stages, cluster["trainer"], folder.path());
-    ASSERT_THAT(checkpoints, IsOk());
-    const auto pipeline = stages.Pipeline();
-    for (int step = 0; step < 4; ++step)
-      RecoveredStages::LossOf(*pipeline, step);
-    ASSERT_THAT((*checkpoints)->Save(4), IsOk());
-    ASSERT_THAT((*checkpoints)->Wait(), IsOk());
-  }
-  RecoveredStages stages(cluster["trainer"], kStages);
-  const auto checkpoints =
-      CheckpointsOf(stages, cluster["trainer"], folder.path());
-  ASSERT_THAT(checkpoints, IsOk());
-  const auto pipeline = stages.Pipeline();
-  ASSERT_THAT((*checkpoints)->Resume(IfBroken::kFail), IsOk());
-  ASSERT_THAT(pipeline->Keep(), IsOk());
-  cluster.Restart("two");
-  for (int step = 4; step < kSteps; ++step) {
-    EXPECT_EQ(RecoveredStages::LossOf(*pipeline, step),
-              wanted_[static_cast<size_t>(step)]);
-  }
-}
-
-TEST_F(RecoveryTest, ATrainerThatAnotherHasFollowedSavesNoCheckpoint) {
-  const testing::TempFolder folder;
-  testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "other"}));
-  RecoveredStages stages(cluster["trainer"], kStages);
-  const auto checkpoints =
-      CheckpointsOf(stages, cluster["trainer"], folder / "checkpoints");
-  ASSERT_THAT(checkpoints, IsOk());
-  RecoveryOptions options;
-  options.journal = folder / "journal";
-  const auto pipeline = stages.Pipeline(options);
-  pipeline->set_checkpoints(checkpoints->get());
-  RecoveredStages::LossOf(*pipeline, 0);
-  ASSERT_THAT((*checkpoints)->Save(1), IsOk());
-  ASSERT_THAT((*checkpoints)->Wait(), IsOk());
-  RecoveredStages others_stages(cluster["other"], kStages);
-  const auto others = others_stages.Pipeline(options);
-  const auto refused = Fails(StatusCode::kPermissionDenied, "worker other");
-  EXPECT_THAT((*checkpoints)->Save(2), refused);
-  EXPECT_THAT(pipeline->Keep(), refused);
-  EXPECT_THAT(CheckpointSteps(folder / "checkpoints"), ElementsAre(1));
-}
-
-TEST_F(RecoveryTest, AStateThatIsLostWithItsBuddyIsThatOfTheLastCheckpoint) {
-  const testing::TempFolder folder;
-  testing::LocalCluster cluster(OptionsOf(kStages));
-  rpc::Agent& trainer = cluster["trainer"];
-  RecoveredStages stages(trainer, kStages);
-  const auto checkpoints = CheckpointsOf(stages, trainer, folder.path());
-  ASSERT_THAT(checkpoints, IsOk());
-  const auto pipeline = stages.Pipeline();
-  pipeline->set_checkpoints(checkpoints->get());
-  std::vector<double> losses;
-  for (int step = 0; step < 4; ++step)
-    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
-  ASSERT_THAT((*checkpoints)->Save(4), IsOk());
-  ASSERT_THAT((*checkpoints)->Wait(), IsOk());
-  RecoveredStages::LossOf(*pipeline, 4);
-  cluster.Restart("one");
-  cluster.Restart("two");
-  const Tensor x =
-      Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth});
-  EXPECT_THAT(
-      pipeline->Step(
-          x, Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64})),
-      Fails(StatusCode::kDataLoss, "gone back to the checkpoint of step 4"));
-  ASSERT_TRUE(pipeline->resumed().has_value());
-  EXPECT_EQ(pipeline->resumed()->step, 4);
-  for (int step = 4; step < kSteps; ++step)
-    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
-  EXPECT_EQ(losses, wanted_);
 }
 
 }  // namespace
