@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/free_with.h"
 #include "core/log.h"
+#include "core/status.h"
 #include "rpc/introspection.h"
 
 namespace baton::tools {
@@ -137,6 +138,14 @@ absl::Status WriteTrace(const std::string& path,
   const absl::Status failed = CannotWrite(path);
   if (part != path) std::remove(part.c_str());
   return failed;
+}
+
+absl::Status WriteTraceOf(rpc::Agent& agent, const std::string& path,
+                          const std::function<absl::Status()>& work) {
+  ClusterTrace trace(agent, agent.workers());
+  trace.Start(std::chrono::minutes(10));
+  RETURN_IF_ERROR(work());
+  return WriteTrace(path, trace.Finish());
 }
 
 }  // namespace baton::tools

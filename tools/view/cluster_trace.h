@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,5 +50,9 @@ class ClusterTrace {
 absl::Status CheckTracePath(const std::string& path);
 absl::Status WriteTrace(const std::string& path,
                         const std::vector<WorkerTrace>& traces);
+// Traces all workers of the agent's cluster while `work` runs, and writes that
+// if the work is OK.
+absl::Status WriteTraceOf(rpc::Agent& agent, const std::string& path,
+                          const std::function<absl::Status()>& work);
 
 }  // namespace baton::tools

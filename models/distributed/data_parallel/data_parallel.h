@@ -48,6 +48,9 @@ struct DataParallelOptions {
   bool shard_optimizer = false;
 };
 
+// The row of a trace (rpc/tracer.h) in which Backward shows what it does.
+inline constexpr char kDataParallelTrack[] = "data parallel";
+
 // A model of which every member of a group has a copy and trains it on inputs
 // of its own. After Backward each parameter's gradient is the mean over the
 // members, so that identical optimizers step all copies to the same values, bit

@@ -15,6 +15,7 @@
 #include "core/stream.h"
 #include "models/distributed/data_parallel/data_parallel.h"
 #include "optim/optimizer.h"
+#include "rpc/tracer.h"
 
 // The collectives of one step.
 namespace baton::dist {
@@ -197,6 +198,8 @@ absl::Status DataParallel::Run(const Backwards& backward, bool scaled) {
 
 absl::Status DataParallel::Compute(const Backwards& backward, Pass& pass,
                                    std::vector<size_t>& order) {
+  const rpc::TraceSpan span(*group_->agent().tracer(), kDataParallelTrack,
+                            [] { return "backward"; });
   buckets_->Begin();
   RETURN_IF_ERROR(backward([&](const Variable& leaf, const Gradient& gradient) {
     const auto found = places_.find(leaf.id());
@@ -221,6 +224,8 @@ absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
   clock_->Computed(CurrentStream(stream().device()));
   const double backward_s = SecondsSince(begin);
   const auto computed = Now::now();
+  const rpc::TraceSpan span(*group_->agent().tracer(), kDataParallelTrack,
+                            [] { return "await reductions"; });
   RETURN_IF_ERROR(pass.Finish());
   LeaveGradients();
   if (scaled && options_.shard_optimizer) RETURN_IF_ERROR(ShareOverflow());
