@@ -224,16 +224,18 @@ absl::StatusOr<ReplicaSteps> StepAllTraced(
   return steps;
 }
 
-absl::Status CheckEqual(const std::vector<RRef<Replica>>& replicas) {
+// The sum of each replica's parameters, which must be equal.
+absl::StatusOr<std::vector<double>> ParameterSums(
+    const std::vector<RRef<Replica>>& replicas) {
   std::vector<Future<double>> calls;
   for (const auto& replica : replicas)
     calls.push_back(replica.Async<&Replica::Checksum>());
-  ASSIGN_OR_RETURN(const std::vector<double> sums, AwaitEach(calls));
+  ASSIGN_OR_RETURN(std::vector<double> sums, AwaitEach(calls));
   for (const double sum : sums) {
     if (sum != sums.front())
       return absl::InternalError("the replicas' parameters are not the same");
   }
-  return absl::OkStatus();
+  return sums;
 }
 
 absl::StatusOr<std::vector<RRef<Replica>>> MakeReplicas(
@@ -255,7 +257,8 @@ std::vector<Detail> CircumstancesOf(const ReplicaTask& task,
 
 std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
                               const std::vector<ReplicaSteps>& timed,
-                              const std::vector<double>& losses) {
+                              const std::vector<double>& losses,
+                              const std::vector<double>& sums) {
   double waited = 0, seconds = 0;
   for (const ReplicaSteps& steps : timed) {
     waited += steps.waited_s;
@@ -267,7 +270,8 @@ std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
                            {"state_bytes", timed.back().state_bytes},
                            {"kernels", timed.back().kernels},
                            {"waited_share", waited / seconds},
-                           {"losses", losses}}) {
+                           {"losses", losses},
+                           {"parameter_sums", sums}}) {
     details.push_back(std::move(detail));
   }
   return details;
@@ -328,14 +332,14 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
       if (i >= warm_up) timed.push_back(steps);
     }
   }
-  RETURN_IF_ERROR(CheckEqual(replicas));
+  ASSIGN_OR_RETURN(const std::vector<double> sums, ParameterSums(replicas));
   std::vector<double> seconds;
   for (const ReplicaSteps& steps : timed) seconds.push_back(steps.seconds);
   return Measurement{.variant = variant,
                      .items = images,
                      .seconds = seconds,
                      .loss = losses.back(),
-                     .details = DetailsOf(task, members, timed, losses)};
+                     .details = DetailsOf(task, members, timed, losses, sums)};
 }
 
 absl::Status Run(rpc::Agent& agent) {
