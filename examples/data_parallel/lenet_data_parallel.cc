@@ -148,21 +148,30 @@ absl::StatusOr<double> Accuracy(const Devices& devices) {
   return accuracies.front();
 }
 
-// A line for each size, and what the JSON has of it.
-absl::StatusOr<std::string> TimeAllReduces(const Devices& devices,
+// A table with a row for each size, and what the JSON has of it.
+absl::StatusOr<std::string> TimeAllReduces(const rpc::Agent& agent,
+                                           const Devices& devices,
                                            std::vector<Detail>& details) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                    NumbersOf(FLAGS_time_bytes, 4));
-  std::string text;
+  if (sizes.empty()) return "";
+  const bool gpus =
+      rpc::OthersButSpares(agent).front().compute.device.is_cuda();
+  std::string text = absl::StrFormat("%-22s", "all-reduce, ms");
+  for (const std::string way : kWays) {
+    const bool nccl = gpus && way == "library";
+    absl::StrAppendFormat(&text, "  %9s", nccl ? "NCCL" : way);
+  }
+  text += "\n";
   for (const int64_t bytes : sizes) {
-    absl::StrAppend(&text, "all-reduce of ", bytes, " bytes:");
+    absl::StrAppendFormat(&text, "%-22s", absl::StrCat(bytes, " bytes"));
     for (const std::string way : kWays) {
       ASSIGN_OR_RETURN(
           const std::vector<double> seconds,
           OfAll<&LeNetDevice::TimeAllReduce>(devices, bytes / 4, way,
                                              absl::GetFlag(FLAGS_repeats)));
       const double ms = *std::max_element(seconds.begin(), seconds.end()) * 1e3;
-      absl::StrAppendFormat(&text, "  %s %.3f ms", way, ms);
+      absl::StrAppendFormat(&text, "  %9.3f", ms);
       details.push_back({absl::StrCat(way, "_", bytes, "_ms"), ms});
     }
     text += "\n";
@@ -240,7 +249,7 @@ absl::Status Run(rpc::Agent& agent) {
                      Train(agent, devices, task, variant.name, curve));
     if (findings.further.empty() && most > 1 && variant.devices == most) {
       ASSIGN_OR_RETURN(findings.further,
-                       TimeAllReduces(devices, measurement.details));
+                       TimeAllReduces(agent, devices, measurement.details));
     }
     findings.measurements.push_back(std::move(measurement));
   }
