@@ -38,6 +38,7 @@ SHARED = {
     "ResNets": "examples/resnet50/settings.cc",
     "Results": "examples/support/findings.cc",
     "TensorBoard": "examples/support/training_log.cc",
+    "Traces": "examples/support/trace_flag.cc",
 }
 INTRODUCTION = """\
 # Programs and their flags

@@ -25,10 +25,12 @@
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/participants.h"
+#include "examples/support/trace_flag.h"
 #include "examples/support/training_log.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
+#include "tools/view/cluster_trace.h"
 
 ABSL_FLAG(std::string, data, "",
           "images of 28x28 with their labels, as MNIST's IDX files are; every "
@@ -92,6 +94,7 @@ absl::Status CheckFlags() {
   RETURN_IF_ERROR(tools::CheckWord("--all_reduce",
                                    absl::GetFlag(FLAGS_all_reduce),
                                    {std::begin(kWays), std::end(kWays)}));
+  RETURN_IF_ERROR(TracePathFromFlags().status());
   return Variants().status();
 }
 
@@ -146,21 +149,30 @@ absl::StatusOr<double> Accuracy(const Devices& devices) {
   return accuracies.front();
 }
 
-// A line for each size, and what the JSON has of it.
-absl::StatusOr<std::string> TimeAllReduces(const Devices& devices,
+// A table with a row for each size, and what the JSON has of it.
+absl::StatusOr<std::string> TimeAllReduces(const rpc::Agent& agent,
+                                           const Devices& devices,
                                            std::vector<Detail>& details) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                    NumbersOf(FLAGS_time_bytes, 4));
-  std::string text;
+  if (sizes.empty()) return "";
+  const bool gpus =
+      rpc::OthersButSpares(agent).front().compute.device.is_cuda();
+  std::string text = absl::StrFormat("%-22s", "all-reduce, ms");
+  for (const std::string way : kWays) {
+    const bool nccl = gpus && way == "library";
+    absl::StrAppendFormat(&text, "  %9s", nccl ? "NCCL" : way);
+  }
+  text += "\n";
   for (const int64_t bytes : sizes) {
-    absl::StrAppend(&text, "all-reduce of ", bytes, " bytes:");
+    absl::StrAppendFormat(&text, "%-22s", absl::StrCat(bytes, " bytes"));
     for (const std::string way : kWays) {
       ASSIGN_OR_RETURN(
           const std::vector<double> seconds,
           OfAll<&LeNetDevice::TimeAllReduce>(devices, bytes / 4, way,
                                              absl::GetFlag(FLAGS_repeats)));
       const double ms = *std::max_element(seconds.begin(), seconds.end()) * 1e3;
-      absl::StrAppendFormat(&text, "  %s %.3f ms", way, ms);
+      absl::StrAppendFormat(&text, "  %9.3f", ms);
       details.push_back({absl::StrCat(way, "_", bytes, "_ms"), ms});
     }
     text += "\n";
@@ -176,9 +188,10 @@ absl::StatusOr<Devices> MakeDevices(rpc::Agent& agent,
   return WaitAll(made).Await(kEpoch);
 }
 
-absl::StatusOr<Measurement> Train(const Devices& devices,
+absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Devices& devices,
                                   const LeNetDevicesTask& task,
                                   const std::string& variant, Curve& curve) {
+  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
   Measurement measurement;
   measurement.variant = variant;
   std::vector<double> losses;
@@ -186,7 +199,14 @@ absl::StatusOr<Measurement> Train(const Devices& devices,
                   [rate = task.optimizer.lr](int64_t) { return rate; });
   double seconds = 0, reducing = 0;
   for (int64_t i = 0; i < absl::GetFlag(FLAGS_epochs); ++i) {
-    ASSIGN_OR_RETURN(const LeNetEpoch epoch, TrainEpoch(devices));
+    LeNetEpoch epoch;
+    const auto train = [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(epoch, TrainEpoch(devices));
+      return absl::OkStatus();
+    };
+    RETURN_IF_ERROR(i == 0 && !trace.empty()
+                        ? tools::WriteTraceOf(agent, trace, train)
+                        : train());
     ASSIGN_OR_RETURN(const double accuracy, Accuracy(devices));
     std::fprintf(stderr, "%s  epoch %lld  %5.1f s  loss %.4f  accuracy %.4f\n",
                  variant.c_str(), static_cast<long long>(i) + 1, epoch.seconds,
@@ -227,10 +247,10 @@ absl::Status Run(rpc::Agent& agent) {
     ASSIGN_OR_RETURN(const Devices devices, MakeDevices(agent, task));
     Curve& curve = curves.emplace_back(Curve{variant.name});
     ASSIGN_OR_RETURN(Measurement measurement,
-                     Train(devices, task, variant.name, curve));
+                     Train(agent, devices, task, variant.name, curve));
     if (findings.further.empty() && most > 1 && variant.devices == most) {
       ASSIGN_OR_RETURN(findings.further,
-                       TimeAllReduces(devices, measurement.details));
+                       TimeAllReduces(agent, devices, measurement.details));
     }
     findings.measurements.push_back(std::move(measurement));
   }

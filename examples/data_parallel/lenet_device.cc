@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,11 +16,14 @@
 #include "core/stream.h"
 #include "models/distributed/data_parallel/gradient_buckets.h"
 #include "models/nn/loss.h"
+#include "rpc/tracer.h"
 
 namespace baton::examples {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr char kDeviceTrack[] = "by hand";  // a row of a trace
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -94,6 +99,9 @@ absl::StatusOr<std::vector<Digits>> LeNetDevice::NextParts() {
 // Each loss counts by its share of the batch, so that the sums over the devices
 // are loss and gradients of the whole.
 absl::Status LeNetDevice::Step(const BatchPart& part, LeNetEpoch& epoch) {
+  rpc::Tracer& tracer = *group_->agent().tracer();
+  std::optional<rpc::TraceSpan> span;
+  span.emplace(tracer, kDeviceTrack, [] { return "forward and backward"; });
   optimizer_->ZeroGrad();
   const Digits& digits = part.digits;
   const Variable loss =
@@ -110,7 +118,11 @@ absl::Status LeNetDevice::Step(const BatchPart& part, LeNetEpoch& epoch) {
     flat.parts[i].CopyFrom(gradients[i]);
   Synchronize(device_);
   const auto begin = Clock::now();
+  span.emplace(tracer, kDeviceTrack, [&] {
+    return absl::StrCat("all-reduce, ", std::string(Name(way_)));
+  });
   RETURN_IF_ERROR(AllReduce(*group_, flat.all, way_));
+  span.emplace(tracer, kDeviceTrack, [] { return "optimizer"; });
   epoch.reducing_s += SecondsSince(begin);
   std::vector<Variable> parameters = model_.Parameters();
   for (size_t i = 0; i < parameters.size(); ++i)

@@ -12,6 +12,7 @@
 #include "core/status.h"
 #include "examples/resnet50/remote_resnet.h"
 #include "examples/support/progress.h"
+#include "examples/support/traced.h"
 #include "examples/support/train_steps.h"
 #include "examples/support/training_log.h"
 
@@ -89,9 +90,10 @@ absl::StatusOr<Measurement> TrainPipelines(rpc::Agent& agent,
                             ? options.split_size
                             : std::max<int64_t>(1, task.batch / 4);
   ASSIGN_OR_RETURN(
-      const std::unique_ptr<Trainable> model,
+      std::unique_ptr<Trainable> model,
       MakeRemoteResNet(agent, task.members, settings,
                        {.cuts = settings.cuts, .split_size = split}));
+  model = WithTrace(std::move(model), agent, options.trace);
   ASSIGN_OR_RETURN(
       const TrainingBatch batch,
       model->Place(RandomBatch(task, task.batch * settings.replicas)));

@@ -20,6 +20,7 @@ struct PipelinedReplicas {
   int64_t split_size = 0;  // images of a micro-batch; 0: a quarter of a batch
   int64_t warm_up = 0;     // steps before those that are timed
   int64_t steps = 1;       // that are timed
+  std::string trace = {};  // a file for a trace of a further step; empty: none
 };
 
 // Makes pipelines of the task's members, in their order, as many as there are

@@ -15,6 +15,7 @@
 #include "models/data/open.h"
 #include "models/distributed/data_parallel/sync_batch_norm.h"
 #include "models/nn/loss.h"
+#include "rpc/tracer.h"
 
 namespace baton::examples {
 namespace {
@@ -133,20 +134,31 @@ absl::StatusOr<data::Batch> Replica::NextBatch() {
   return *std::move(batch);
 }
 
+Variable Replica::Forward(const Tensor& images, const Tensor& labels) {
+  const rpc::TraceSpan span(*group_->agent().tracer(), dist::kDataParallelTrack,
+                            [] { return "forward"; });
+  Variable logits = (*model_)(model_->Placed(images));
+  if (IsHalf(logits.dtype())) logits = autograd::Cast(logits, DType::kF32);
+  return nn::CrossEntropy(logits, labels);
+}
+
 // What the others have stepped comes while the forward begins.
 Tensor Replica::Train(const Tensor& images, const Tensor& labels) {
   if (task_.shard) ThrowIfError(parallel_->GatherParameters());
   optimizer_->ZeroGrad();
-  Variable logits = (*model_)(model_->Placed(images));
-  if (IsHalf(logits.dtype())) logits = autograd::Cast(logits, DType::kF32);
-  const Variable loss = nn::CrossEntropy(logits, labels);
+  const Variable loss = Forward(images, labels);
   const Tensor scale = scaler_ ? scaler_->scale(compute_.device) : Tensor();
   if (averager_ || (group_->size() == 1 && !task_.shard)) {
     loss.Backward(scale);
   } else {
     ThrowIfError(parallel_->Backward({loss}, {scale}));
   }
-  scaler_ ? scaler_->Step(*optimizer_) : optimizer_->Step();
+  {
+    const rpc::TraceSpan span(*group_->agent().tracer(),
+                              dist::kDataParallelTrack,
+                              [] { return "optimizer"; });
+    scaler_ ? scaler_->Step(*optimizer_) : optimizer_->Step();
+  }
   if (averager_) ThrowIfError(averager_->Step());
   return loss.tensor();
 }

@@ -92,7 +92,8 @@ class Replica {
   absl::Status OpenImages(const ReplicaTask& task, int rank, int ranks);
   absl::StatusOr<data::Batch> NextBatch();
   void PrepareStep();
-  // Gives the loss. Throws Error.
+  // Both give the loss, and throw Error.
+  Variable Forward(const Tensor& images, const Tensor& labels);
   Tensor Train(const Tensor& images, const Tensor& labels);
 
   ReplicaTask task_;

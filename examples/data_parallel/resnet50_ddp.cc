@@ -28,11 +28,13 @@
 #include "examples/support/measurement.h"
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/progress.h"
+#include "examples/support/trace_flag.h"
 #include "examples/support/training_log.h"
 #include "examples/support/unused_flags.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
+#include "tools/view/cluster_trace.h"
 
 ABSL_FLAG(int, depth, 50, "of the ResNet: 18, 34, 50, 101 or 152");
 ABSL_FLAG(int64_t, width, 64, "channels after the stem");
@@ -137,6 +139,7 @@ absl::Status CheckFlags() {
     if (variant == "zero" && columns > 0)
       return tools::WrongFlag("power_sgd_rank", "must be 0 for " + variant);
   }
+  RETURN_IF_ERROR(TracePathFromFlags().status());
   return CheckPipelines();
 }
 
@@ -207,16 +210,29 @@ absl::StatusOr<ReplicaSteps> StepAll(const std::vector<RRef<Replica>>& replicas,
   return all[slowest];
 }
 
-absl::Status CheckEqual(const std::vector<RRef<Replica>>& replicas) {
+absl::StatusOr<ReplicaSteps> StepAllTraced(
+    rpc::Agent& agent, const std::vector<RRef<Replica>>& replicas,
+    int64_t count, const std::string& path) {
+  ReplicaSteps steps;
+  RETURN_IF_ERROR(tools::WriteTraceOf(agent, path, [&]() -> absl::Status {
+    ASSIGN_OR_RETURN(steps, StepAll(replicas, count));
+    return absl::OkStatus();
+  }));
+  return steps;
+}
+
+// The sum of each replica's parameters, which must be equal.
+absl::StatusOr<std::vector<double>> ParameterSums(
+    const std::vector<RRef<Replica>>& replicas) {
   std::vector<Future<double>> calls;
   for (const auto& replica : replicas)
     calls.push_back(replica.Async<&Replica::Checksum>());
-  ASSIGN_OR_RETURN(const std::vector<double> sums, AwaitEach(calls));
+  ASSIGN_OR_RETURN(std::vector<double> sums, AwaitEach(calls));
   for (const double sum : sums) {
     if (sum != sums.front())
       return absl::InternalError("the replicas' parameters are not the same");
   }
-  return absl::OkStatus();
+  return sums;
 }
 
 absl::StatusOr<std::vector<RRef<Replica>>> MakeReplicas(
@@ -238,7 +254,8 @@ std::vector<Detail> CircumstancesOf(const ReplicaTask& task,
 
 std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
                               const std::vector<ReplicaSteps>& timed,
-                              const std::vector<double>& losses) {
+                              const std::vector<double>& losses,
+                              const std::vector<double>& sums) {
   double waited = 0, seconds = 0;
   for (const ReplicaSteps& steps : timed) {
     waited += steps.waited_s;
@@ -250,7 +267,8 @@ std::vector<Detail> DetailsOf(const ReplicaTask& task, const Workers& members,
                            {"state_bytes", timed.back().state_bytes},
                            {"kernels", timed.back().kernels},
                            {"waited_share", waited / seconds},
-                           {"losses", losses}}) {
+                           {"losses", losses},
+                           {"parameter_sums", sums}}) {
     details.push_back(std::move(detail));
   }
   return details;
@@ -260,13 +278,15 @@ absl::StatusOr<Measurement> TrainOverPipelines(rpc::Agent& agent,
                                                const std::string& variant,
                                                const ReplicaTask& task,
                                                const Workers& members) {
+  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
   ASSIGN_OR_RETURN(
       Measurement measured,
       TrainPipelines(agent, variant, task,
                      {.stages = Stages(),
                       .split_size = absl::GetFlag(FLAGS_split_size),
                       .warm_up = absl::GetFlag(FLAGS_warm_up),
-                      .steps = absl::GetFlag(FLAGS_steps)}));
+                      .steps = absl::GetFlag(FLAGS_steps),
+                      .trace = trace}));
   for (Detail& detail : CircumstancesOf(task, members))
     measured.details.push_back(std::move(detail));
   measured.details.push_back(
@@ -285,7 +305,10 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   if (IsAveraged(variant))
     task.average_every = absl::GetFlag(FLAGS_average_every);
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
-  const int64_t warm_up = absl::GetFlag(FLAGS_warm_up);
+  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
+  // The last call before those that are timed is the one to be traced.
+  const int64_t warm_up =
+      absl::GetFlag(FLAGS_warm_up) + (trace.empty() ? 0 : 1);
   const int64_t calls = warm_up + absl::GetFlag(FLAGS_steps);
   const int64_t count = StepsPerCall(members);
   const auto images = static_cast<int64_t>(replicas.size()) * task.batch;
@@ -296,21 +319,24 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
     TrainingLog log(variant, "images",
                     [rate = task.optimizer.lr](int64_t) { return rate; });
     for (int64_t i = 0; i < calls; ++i) {
-      ASSIGN_OR_RETURN(const ReplicaSteps steps, StepAll(replicas, count));
+      const bool traced = !trace.empty() && i + 1 == warm_up;
+      ASSIGN_OR_RETURN(const ReplicaSteps steps,
+                       traced ? StepAllTraced(agent, replicas, count, trace)
+                              : StepAll(replicas, count));
       progress.Step(steps.losses.back(), images * count);
       log.Add((i + 1) * count, images * count, {{"loss", steps.losses.back()}});
       losses.insert(losses.end(), steps.losses.begin(), steps.losses.end());
       if (i >= warm_up) timed.push_back(steps);
     }
   }
-  RETURN_IF_ERROR(CheckEqual(replicas));
+  ASSIGN_OR_RETURN(const std::vector<double> sums, ParameterSums(replicas));
   std::vector<double> seconds;
   for (const ReplicaSteps& steps : timed) seconds.push_back(steps.seconds);
   return Measurement{.variant = variant,
                      .items = images,
                      .seconds = seconds,
                      .loss = losses.back(),
-                     .details = DetailsOf(task, members, timed, losses)};
+                     .details = DetailsOf(task, members, timed, losses, sums)};
 }
 
 absl::Status Run(rpc::Agent& agent) {

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "examples/support/link_paths.h"
+#include "examples/support/trace_flag.h"
 #include "tools/command_line.h"
 #include "tools/output_file.h"
 
@@ -91,9 +92,6 @@ ABSL_FLAG(std::string, json, "",
           "standard output)");
 ABSL_FLAG(std::string, plot, "",
           "write charts of the results into this folder (needs gnuplot)");
-ABSL_FLAG(std::string, trace, "",
-          "write a trace of one step at all workers, for ui.perfetto.dev; of "
-          "several variants the last one stays");
 
 namespace baton::examples {
 namespace {
@@ -268,12 +266,11 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
     RETURN_IF_ERROR(tools::CheckWord("--graph", graph, {"on", "off"}));
   settings.graph = graph != "off";
   settings.deferred_batch_norm = absl::GetFlag(FLAGS_deferred_batch_norm);
-  RETURN_IF_ERROR(
-      tools::CheckOutputs(FLAGS_json, FLAGS_trace, FLAGS_save_schedule));
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_json, FLAGS_save_schedule));
   RETURN_IF_ERROR(tools::CheckOutputFolder(FLAGS_plot));
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
-  settings.trace = absl::GetFlag(FLAGS_trace);
+  ASSIGN_OR_RETURN(settings.trace, TracePathFromFlags());
   settings.save_schedule = absl::GetFlag(FLAGS_save_schedule);
   return settings;
 }

@@ -3,12 +3,10 @@
 
 #include "examples/support/traced.h"
 
-#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "core/status.h"
-#include "tools/output_file.h"
 #include "tools/view/cluster_trace.h"
 
 namespace baton::examples {
@@ -21,12 +19,11 @@ class Traced final : public Trainable {
 
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
     if (++steps_ != warm_up_steps()) return model_->TrainStep(batch);
-    tools::ClusterTrace trace(agent_, agent_.workers());
-    trace.Start(std::chrono::minutes(10));
-    absl::StatusOr<double> loss = model_->TrainStep(batch);
-    RETURN_IF_ERROR(loss.status());
-    RETURN_IF_ERROR(
-        tools::WriteOutput(path_, tools::MergedTrace(trace.Finish())));
+    double loss = 0;
+    RETURN_IF_ERROR(tools::WriteTraceOf(agent_, path_, [&]() -> absl::Status {
+      ASSIGN_OR_RETURN(loss, model_->TrainStep(batch));
+      return absl::OkStatus();
+    }));
     return loss;
   }
   Future<double> TrainStepAsync(const TrainingBatch& batch) override {

@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -74,8 +75,17 @@ void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
   absl::Status before;
   if (work.what.kind == CollectiveKind::kBarrier && gpu_ != nullptr)
     before = gpu_->Ended().Await(kNoLimit);
-  Future<void> ended =
-      before.ok() ? Begin(backend, work) : ReadyFuture<void>(before);
+  Future<void> ended = ReadyFuture<void>(before);
+  if (before.ok()) {
+    // What a GPU runs is in a trace by itself.
+    std::optional<TraceSpan> span;
+    if (backend.waits() && agent_.tracer()->on()) {
+      span.emplace(*agent_.tracer(),
+                   absl::StrCat("collectives of ", options_.name),
+                   [&] { return work.what.ToString(); });
+    }
+    ended = Begin(backend, work);
+  }
   ended.OnReady([self = shared_from_this(), what = work.what,
                  sequence = work.sequence,
                  promise](const absl::Status& status) {

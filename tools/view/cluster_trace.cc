@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
+#include "core/status.h"
 #include "rpc/introspection.h"
+#include "tools/output_file.h"
 
 namespace baton::tools {
 namespace {
@@ -89,6 +91,14 @@ std::vector<WorkerTrace> ClusterTrace::Finish() {
     traces[i].clock = OffsetFrom(of[i]->readings);
   CorrectByMessages(traces);
   return traces;
+}
+
+absl::Status WriteTraceOf(rpc::Agent& agent, const std::string& path,
+                          const std::function<absl::Status()>& work) {
+  ClusterTrace trace(agent, agent.workers());
+  trace.Start(std::chrono::minutes(10));
+  RETURN_IF_ERROR(work());
+  return WriteOutput(path, MergedTrace(trace.Finish()));
 }
 
 }  // namespace baton::tools

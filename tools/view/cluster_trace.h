@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace baton::tools {
 //   ClusterTrace trace(agent, agent.workers());
 //   trace.Start(limit);
 //   ... a step ...
-//   RETURN_IF_ERROR(WriteFile(path, trace.Finish()));
+//   RETURN_IF_ERROR(WriteOutput(path, MergedTrace(trace.Finish())));
 // The clocks are compared before and after. Workers that do not answer are left
 // out, with a warning. The agent, one of the workers or an observer, must
 // outlive it. Confined to one thread.
@@ -43,5 +44,10 @@ class ClusterTrace {
   };
   std::vector<Worker> workers_;
 };
+
+// Traces all workers of the agent's cluster while `work` runs, and writes that
+// if the work is OK.
+absl::Status WriteTraceOf(rpc::Agent& agent, const std::string& path,
+                          const std::function<absl::Status()>& work);
 
 }  // namespace baton::tools

@@ -8,6 +8,7 @@
 
 #include "core/graph.h"
 #include "core/status.h"
+#include "models/distributed/data_parallel/power_sgd.h"
 
 namespace baton::dist {
 namespace {
@@ -20,6 +21,27 @@ absl::Status AwaitAll(const std::vector<Future<void>>& calls) {
     if (first.ok()) first = status;
   }
   return first;
+}
+
+absl::Status CheckOptions(const DataParallelOptions& options) {
+  if (options.shard_optimizer &&
+      (options.uneven_inputs || options.travel_as.has_value())) {
+    return absl::InvalidArgumentError(
+        "shard_optimizer goes neither with uneven_inputs nor with travel_as");
+  }
+  const bool others = options.travel_as.has_value() || options.uneven_inputs ||
+                      options.shard_optimizer;
+  if (options.power_sgd_rank < 0 || (options.power_sgd_rank > 0 && others)) {
+    return absl::InvalidArgumentError(
+        "power_sgd_rank is 0 or more, and goes neither with uneven_inputs nor "
+        "with travel_as nor with shard_optimizer");
+  }
+  if (options.hook != nullptr && (options.power_sgd_rank > 0 || others)) {
+    return absl::InvalidArgumentError(
+        "a hook goes neither with power_sgd_rank nor with travel_as nor with "
+        "uneven_inputs nor with shard_optimizer");
+  }
+  return absl::OkStatus();
 }
 
 std::vector<Tensor> Tensors(const std::vector<Variable>& variables) {
@@ -58,11 +80,26 @@ DataParallel::DataParallel(nn::Module& module,
   buckets_ = std::make_unique<GradientBuckets>(parameters_, backwards,
                                                options_.buckets, multiple);
   if (options_.shard_optimizer) Shard();
-  if (options_.power_sgd_rank > 0) {
-    power_sgd_ = std::make_unique<PowerSgd>(parameters_,
-                                            options_.power_sgd_rank, group_);
-  }
+  hook_ = HookOf(options_);
   clock_ = std::make_shared<StepClock>(stream().device());
+}
+
+GradientHook DataParallel::HookOf(const DataParallelOptions& options) {
+  if (options.hook != nullptr) return options.hook;
+  if (options.power_sgd_rank > 0) {
+    const auto power_sgd =
+        std::make_shared<PowerSgd>(parameters_, options.power_sgd_rank);
+    return [power_sgd](rpc::ProcessGroup& group, const GradientBucket& bucket) {
+      return power_sgd->Reduce(group, bucket);
+    };
+  }
+  if (!options.shard_optimizer) return MeanHook(options.travel_as);
+  return [this](rpc::ProcessGroup& group, const GradientBucket& bucket) {
+    return BucketReduction{
+        .call = group.ReduceScatter(ShardOf(bucket.all), bucket.all,
+                                    rpc::ReduceOp::kMean),
+        .bytes = static_cast<int64_t>(bucket.all.nbytes())};
+  };
 }
 
 // Buffers of one dtype and device are sent as one tensor.
@@ -128,19 +165,7 @@ absl::Status DataParallel::GatherParameters() {
 absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
     nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
     const DataParallelOptions& options) {
-  if (options.shard_optimizer &&
-      (options.uneven_inputs || options.travel_as.has_value())) {
-    return absl::InvalidArgumentError(
-        "shard_optimizer goes neither with uneven_inputs nor with travel_as");
-  }
-  if (options.power_sgd_rank < 0 ||
-      (options.power_sgd_rank > 0 &&
-       (options.uneven_inputs || options.travel_as.has_value() ||
-        options.shard_optimizer))) {
-    return absl::InvalidArgumentError(
-        "power_sgd_rank is 0 or more, and goes neither with uneven_inputs nor "
-        "with travel_as nor with shard_optimizer");
-  }
+  RETURN_IF_ERROR(CheckOptions(options));
   return CatchErrors([&]() -> absl::StatusOr<std::unique_ptr<DataParallel>> {
     std::unique_ptr<DataParallel> parallel(
         new DataParallel(module, std::move(group), options));

@@ -18,7 +18,7 @@
 #include "core/future.h"
 #include "core/stream.h"
 #include "models/distributed/data_parallel/gradient_buckets.h"
-#include "models/distributed/data_parallel/power_sgd.h"
+#include "models/distributed/data_parallel/gradient_hook.h"
 #include "models/distributed/data_parallel/step_clock.h"
 #include "models/nn/module.h"
 #include "rpc/collectives/process_group.h"
@@ -34,6 +34,9 @@ struct DataParallelOptions {
   // (power_sgd.h). They must then be finite, and travel_as, uneven_inputs and
   // shard_optimizer must not be set.
   int power_sgd_rank = 0;
+  // Reduces buckets instead of a mean (gradient_hook.h). It must be the same at
+  // all members, and cannot be combined with any of the others named above.
+  GradientHook hook{};
   // After each step, running statistics and other buffers are copied from rank
   // 0.
   bool broadcast_buffers = true;
@@ -44,6 +47,9 @@ struct DataParallelOptions {
   // uneven_inputs or travel_as.
   bool shard_optimizer = false;
 };
+
+// The row of a trace (rpc/tracer.h) in which Backward shows what it does.
+inline constexpr char kDataParallelTrack[] = "data parallel";
 
 // A model of which every member of a group has a copy and trains it on inputs
 // of its own. After Backward each parameter's gradient is the mean over the
@@ -151,6 +157,7 @@ class DataParallel {
   // for work on the CPU or in a recording.
   absl::Status AwaitFormer();
   absl::Status AwaitOrLeave(std::vector<Future<void>> calls);
+  GradientHook HookOf(const DataParallelOptions& options);
   // Moves the parameters into buckets and makes the shards.
   void Shard();
   Tensor ShardOf(const Tensor& all) const;
@@ -164,6 +171,9 @@ class DataParallel {
   // Aborts the group if `backward`, or what follows it, fails.
   using Backwards = std::function<absl::Status(const LeafTaker& take)>;
   absl::Status Run(const Backwards& backward, bool scaled = false);
+  // Gives the order in which gradients were ready, as indices in parameters_.
+  absl::Status Compute(const Backwards& backward, Pass& pass,
+                       std::vector<size_t>& order);
   absl::Status Reduce(const Backwards& backward, bool scaled);
   absl::Status FollowOthers();
   absl::Status AdoptOrder(const std::vector<size_t>& order);
@@ -176,8 +186,7 @@ class DataParallel {
   std::unordered_map<const void*, size_t> places_;
   std::vector<Buffers> buffers_;
   std::unique_ptr<GradientBuckets> buckets_;
-  std::unique_ptr<PowerSgd> power_sgd_;  // null if gradients are sent as they
-                                         // are
+  GradientHook hook_;  // what reduces each bucket
   bool order_known_ = false;
   bool settled_ = false;  // a step has been taken
   // By parameter, in the last step: whether this member had a gradient, and

@@ -15,6 +15,7 @@
 #include "core/stream.h"
 #include "models/distributed/data_parallel/data_parallel.h"
 #include "optim/optimizer.h"
+#include "rpc/tracer.h"
 
 // The collectives of one step.
 namespace baton::dist {
@@ -47,19 +48,9 @@ class DataParallel::Pass {
   }
   void PostBuckets(size_t ready) {
     const StreamScope scope(parallel_.stream());
-    if (parallel_.power_sgd_ != nullptr) return BeginThin(ready);
     for (; posted_ < ready; ++posted_) {
-      Tensor gradients = parallel_.buckets_->all(posted_);
-      if (parallel_.options_.travel_as.has_value())
-        gradients = gradients.To(*parallel_.options_.travel_as);
-      travelling_.push_back(gradients);
-      bytes_ += static_cast<int64_t>(gradients.nbytes());
-      rpc::ProcessGroup& group = *parallel_.group_;
-      calls_.push_back(parallel_.options_.shard_optimizer
-                           ? group.ReduceScatter(parallel_.ShardOf(gradients),
-                                                 gradients,
-                                                 rpc::ReduceOp::kMean)
-                           : group.AllReduce(gradients, rpc::ReduceOp::kMean));
+      reductions_.push_back(
+          parallel_.hook_(*parallel_.group_, BucketOf(posted_)));
     }
   }
 
@@ -86,17 +77,26 @@ class DataParallel::Pass {
                           .Await(kNoLimit));
       parallel_.some_have_ = has_.ToVector<uint8_t>();
     }
-    RETURN_IF_ERROR(FinishThin());
-    RETURN_IF_ERROR(parallel_.AwaitOrLeave(std::move(calls_)));
     const StreamScope scope(parallel_.stream());
+    RETURN_IF_ERROR(FinishBuckets());
+    RETURN_IF_ERROR(parallel_.AwaitOrLeave(std::move(calls_)));
     TakeBuffers();
-    for (size_t i = 0; i < travelling_.size(); ++i) TakeBucket(i);
+    ScaleToActive();
     return absl::OkStatus();
   }
 
   int64_t bytes() const { return bytes_; }
 
  private:
+  GradientBucket BucketOf(size_t number) const {
+    const GradientBuckets& buckets = *parallel_.buckets_;
+    GradientBucket bucket{.number = number,
+                          .all = buckets.all(number),
+                          .parameters = buckets.parameters(number)};
+    for (const size_t i : bucket.parameters)
+      bucket.gradients.push_back(buckets.view(i));
+    return bucket;
+  }
   void PostBuffers() {
     if (std::exchange(buffers_posted_, true) ||
         !parallel_.options_.broadcast_buffers)
@@ -111,26 +111,20 @@ class DataParallel::Pass {
           parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
     }
   }
-  void BeginThin(size_t ready) {
-    const GradientBuckets& buckets = *parallel_.buckets_;
-    for (; posted_ < ready; ++posted_) {
-      std::vector<Tensor> gradients;
-      for (const size_t i : buckets.parameters(posted_))
-        gradients.push_back(buckets.view(i));
-      thin_.push_back(
-          parallel_.power_sgd_->Begin(buckets.parameters(posted_), gradients));
-    }
-  }
-  absl::Status FinishThin() {
-    const StreamScope scope(parallel_.stream());
-    for (PowerSgd::Travelling& each : thin_) {
-      RETURN_IF_ERROR(parallel_.AwaitOrLeave({each.call}));
-      parallel_.power_sgd_->Continue(each);
-    }
-    for (const PowerSgd::Travelling& each : thin_) {
-      RETURN_IF_ERROR(parallel_.AwaitOrLeave({each.call}));
-      parallel_.power_sgd_->Finish(each);
-      bytes_ += each.bytes;
+  // In rounds, so that what a bucket posts in one of them is under way while
+  // the others have their turn.
+  absl::Status FinishBuckets() {
+    for (bool again = true; again;) {
+      again = false;
+      for (BucketReduction& each : reductions_) {
+        bytes_ += std::exchange(each.bytes, 0);
+        const Future<void> call = std::exchange(each.call, {});
+        if (call.valid()) RETURN_IF_ERROR(parallel_.AwaitOrLeave({call}));
+        const auto then = std::exchange(each.then, nullptr);
+        if (then == nullptr) continue;
+        each = then();
+        again = true;
+      }
     }
     return absl::OkStatus();
   }
@@ -141,21 +135,20 @@ class DataParallel::Pass {
     for (const Buffers& buffers : parallel_.buffers_)
       ops::CopyManyIf(Tensor(), buffers.tensors, buffers.flat.parts);
   }
-  void TakeBucket(size_t bucket) {
-    const Tensor& gradients = parallel_.buckets_->all(bucket);
-    if (!SameView(gradients, travelling_[bucket]))
-      gradients.CopyFrom(travelling_[bucket]);
+  // The mean was that over all members.
+  void ScaleToActive() {
     const int size = parallel_.group_->size();
-    if (parallel_.active_ < size)
-      ops::ScaleInto(gradients, static_cast<double>(size) / parallel_.active_);
+    if (parallel_.active_ == size) return;
+    for (size_t i = 0; i < parallel_.buckets_->size(); ++i) {
+      ops::ScaleInto(parallel_.buckets_->all(i),
+                     static_cast<double>(size) / parallel_.active_);
+    }
   }
 
   DataParallel& parallel_;
-  const Tensor has_;  // u8, by parameter
-  std::vector<Future<void>> calls_;
-  std::vector<Tensor> travelling_;          // by bucket
-  std::vector<PowerSgd::Travelling> thin_;  // likewise, if gradients are
-                                            // compressed
+  const Tensor has_;                         // u8, by parameter
+  std::vector<Future<void>> calls_;          // of buffers
+  std::vector<BucketReduction> reductions_;  // by bucket
   bool buffers_posted_ = false;
   size_t posted_ = 0;  // number of buckets
   int64_t bytes_ = 0;
@@ -203,13 +196,11 @@ absl::Status DataParallel::Run(const Backwards& backward, bool scaled) {
   return status;
 }
 
-absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
-  const auto begin = Now::now();
-  RETURN_IF_ERROR(AwaitFormer());
-  RETURN_IF_ERROR(MeetOthers(true));
-  Pass pass(*this);
+absl::Status DataParallel::Compute(const Backwards& backward, Pass& pass,
+                                   std::vector<size_t>& order) {
+  const rpc::TraceSpan span(*group_->agent().tracer(), kDataParallelTrack,
+                            [] { return "backward"; });
   buckets_->Begin();
-  std::vector<size_t> order;
   RETURN_IF_ERROR(backward([&](const Variable& leaf, const Gradient& gradient) {
     const auto found = places_.find(leaf.id());
     if (found == places_.end()) return false;
@@ -218,13 +209,23 @@ absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
     pass.PostReady(buckets_->Put(found->second, gradient));
     return true;
   }));
-  {
-    const StreamScope scope(stream());
-    buckets_->PutTheRest();
-  }
+  const StreamScope scope(stream());
+  buckets_->PutTheRest();
+  return absl::OkStatus();
+}
+
+absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
+  const auto begin = Now::now();
+  RETURN_IF_ERROR(AwaitFormer());
+  RETURN_IF_ERROR(MeetOthers(true));
+  Pass pass(*this);
+  std::vector<size_t> order;
+  RETURN_IF_ERROR(Compute(backward, pass, order));
   clock_->Computed(CurrentStream(stream().device()));
   const double backward_s = SecondsSince(begin);
   const auto computed = Now::now();
+  const rpc::TraceSpan span(*group_->agent().tracer(), kDataParallelTrack,
+                            [] { return "await reductions"; });
   RETURN_IF_ERROR(pass.Finish());
   LeaveGradients();
   if (scaled && options_.shard_optimizer) RETURN_IF_ERROR(ShareOverflow());

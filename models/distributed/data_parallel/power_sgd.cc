@@ -14,6 +14,16 @@
 namespace baton::dist {
 namespace {
 
+// All of them in one call.
+BucketReduction ReduceTogether(rpc::ProcessGroup& group,
+                               const std::vector<Tensor>& tensors) {
+  BucketReduction reduction;
+  for (const Tensor& each : tensors)
+    reduction.bytes += static_cast<int64_t>(each.nbytes());
+  reduction.call = group.AllReduceMany(tensors, rpc::ReduceOp::kMean);
+  return reduction;
+}
+
 // Columns of zeros would remain zero, so they start anew.
 Tensor Revived(const Tensor& right, const Tensor& start) {
   const Tensor squares = ops::Sum(ops::Mul(right, right), {0}, true);
@@ -23,9 +33,8 @@ Tensor Revived(const Tensor& right, const Tensor& start) {
 
 }  // namespace
 
-PowerSgd::PowerSgd(const std::vector<Variable>& parameters, int rank,
-                   std::shared_ptr<rpc::ProcessGroup> group)
-    : group_(std::move(group)), states_(parameters.size()) {
+PowerSgd::PowerSgd(const std::vector<Variable>& parameters, int rank)
+    : states_(parameters.size()) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& tensor = parameters[i].tensor();
     if (tensor.rank() < 2 || IsHalf(tensor.dtype())) continue;
@@ -48,49 +57,51 @@ Tensor PowerSgd::AsMatrix(const Tensor& gradient) {
                              {rows, columns}, {columns, 1}, gradient.offset());
 }
 
-PowerSgd::Travelling PowerSgd::Begin(const std::vector<size_t>& parameters,
-                                     const std::vector<Tensor>& gradients) {
-  Travelling travelling;
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    const State& state = states_[parameters[i]];
+BucketReduction PowerSgd::Reduce(rpc::ProcessGroup& group,
+                                 const GradientBucket& bucket) {
+  Thin thin;
+  std::vector<Tensor> sent;  // those that stay as they are come first
+  for (size_t i = 0; i < bucket.parameters.size(); ++i) {
+    const State& state = states_[bucket.parameters[i]];
     if (!state.right.defined()) {
-      travelling.whole.push_back(gradients[i]);
+      sent.push_back(bucket.gradients[i]);
       continue;
     }
-    const Tensor matrix = AsMatrix(gradients[i]);
+    const Tensor matrix = AsMatrix(bucket.gradients[i]);
     ops::AddInto(matrix, state.lost);
-    travelling.thin.push_back(parameters[i]);
-    travelling.gradients.push_back(matrix);
-    travelling.lefts.push_back(
+    thin.parameters.push_back(bucket.parameters[i]);
+    thin.gradients.push_back(matrix);
+    thin.lefts.push_back(
         ops::Matmul(matrix, Revived(state.right, state.start)));
   }
-  std::vector<Tensor> all = travelling.whole;
-  all.insert(all.end(), travelling.lefts.begin(), travelling.lefts.end());
-  for (const Tensor& each : all)
-    travelling.bytes += static_cast<int64_t>(each.nbytes());
-  travelling.call = group_->AllReduceMany(all, rpc::ReduceOp::kMean);
-  return travelling;
+  sent.insert(sent.end(), thin.lefts.begin(), thin.lefts.end());
+  BucketReduction reduction = ReduceTogether(group, sent);
+  reduction.then = [this, &group, thin = std::move(thin)] {
+    return ReduceRights(group, thin);
+  };
+  return reduction;
 }
 
-void PowerSgd::Continue(Travelling& travelling) {
-  std::vector<Tensor> rights;
-  for (size_t i = 0; i < travelling.thin.size(); ++i) {
-    const Tensor& left = travelling.lefts[i];
+BucketReduction PowerSgd::ReduceRights(rpc::ProcessGroup& group, Thin thin) {
+  for (size_t i = 0; i < thin.lefts.size(); ++i) {
+    const Tensor& left = thin.lefts[i];
     ops::OrthonormaliseColumns(left);
-    rights.push_back(
-        ops::Matmul(travelling.gradients[i].Transpose(0, 1), left));
-    travelling.bytes += static_cast<int64_t>(rights.back().nbytes());
+    thin.rights.push_back(ops::Matmul(thin.gradients[i].Transpose(0, 1), left));
   }
-  travelling.call = group_->AllReduceMany(rights, rpc::ReduceOp::kMean);
-  travelling.rights = std::move(rights);
+  BucketReduction reduction = ReduceTogether(group, thin.rights);
+  reduction.then = [this, thin = std::move(thin)] {
+    Finish(thin);
+    return BucketReduction();
+  };
+  return reduction;
 }
 
-void PowerSgd::Finish(const Travelling& travelling) {
-  for (size_t i = 0; i < travelling.thin.size(); ++i) {
-    const State& state = states_[travelling.thin[i]];
-    const Tensor& matrix = travelling.gradients[i];
-    const Tensor& right = travelling.rights[i];
-    const Tensor mean = ops::Matmul(travelling.lefts[i], right.Transpose(0, 1));
+void PowerSgd::Finish(const Thin& thin) {
+  for (size_t i = 0; i < thin.parameters.size(); ++i) {
+    const State& state = states_[thin.parameters[i]];
+    const Tensor& matrix = thin.gradients[i];
+    const Tensor& right = thin.rights[i];
+    const Tensor mean = ops::Matmul(thin.lefts[i], right.Transpose(0, 1));
     state.right.CopyFrom(right);
     state.lost.CopyFrom(matrix);
     ops::AddInto(state.lost, mean, -1);

@@ -3,14 +3,11 @@
 
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "autograd/variable.h"
-#include "core/future.h"
 #include "core/tensor.h"
+#include "models/distributed/data_parallel/gradient_hook.h"
 #include "rpc/collectives/process_group.h"
 
 namespace baton::dist {
@@ -24,37 +21,28 @@ namespace baton::dist {
 // members get the same bits. Thread-compatible.
 class PowerSgd {
  public:
-  PowerSgd(const std::vector<Variable>& parameters, int rank,
-           std::shared_ptr<rpc::ProcessGroup> group);
+  PowerSgd(const std::vector<Variable>& parameters, int rank);
 
-  // Gradients that are being reduced.
-  struct Travelling {
-    std::vector<Tensor> whole = {};  // sent as they are
-    // The parameters whose gradients are compressed, and P and Q of each.
-    std::vector<size_t> thin = {};
-    std::vector<Tensor> gradients = {}, lefts = {}, rights = {};
-    Future<void> call = {};
-    int64_t bytes = 0;  // bytes that have been sent
-  };
-  // Reduces gradients that are dense and of one dtype and device. All members
-  // must call these three methods with the same parameters, in the same order.
-  // Before the second and the third call, `call` must be done or, on a GPU,
-  // enqueued.
-  Travelling Begin(const std::vector<size_t>& parameters,
-                   const std::vector<Tensor>& gradients);
-  void Continue(Travelling& travelling);
-  // Replaces the gradients by their means.
-  void Finish(const Travelling& travelling);
+  // Is a GradientHook, and must outlive what it returns. All members must give
+  // it the same parameters in the same order.
+  BucketReduction Reduce(rpc::ProcessGroup& group,
+                         const GradientBucket& bucket);
 
  private:
   struct State {
     Tensor start, right, lost;  // Q initially and now, [columns, rank]; the
                                 // error, shaped as M
   };
+  // The gradients of a bucket that are compressed.
+  struct Thin {
+    std::vector<size_t> parameters;
+    std::vector<Tensor> gradients, lefts, rights;  // M, P and Q of each
+  };
   // Returns the gradient as [n, columns], in its memory order.
   static Tensor AsMatrix(const Tensor& gradient);
+  BucketReduction ReduceRights(rpc::ProcessGroup& group, Thin thin);
+  void Finish(const Thin& thin);
 
-  const std::shared_ptr<rpc::ProcessGroup> group_;
   std::vector<State> states_;  // by parameter; undefined for those sent as they
                                // are
 };

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/examples/data_parallel/trace_spans.h"
 #include "tests/examples/support/digit_files.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
@@ -40,7 +41,10 @@ TEST(LeNetDataParallel, IsAsGoodOnTwoDevicesAsOnOne) {
   const tools::Outcome outcome =
       RunLeNet(WriteDigits(folder), {"--variants=1,2", "--json=" + results});
   ASSERT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("all-reduce of 40004 bytes:  star "));
+  EXPECT_THAT(outcome.output,
+              ContainsRegex("all-reduce, ms +star +tree +ring +library\n"
+                            "8 bytes( +[0-9]+[.][0-9]+){4}\n"
+                            "40004 bytes( +[0-9]+[.][0-9]+){4}\n"));
   std::ifstream file(results);
   std::string line;
   ASSERT_TRUE(std::getline(file, line));
@@ -73,6 +77,30 @@ TEST(LeNetDataParallel, TakesLargerBatchesAndRatesOnMoreDevices) {
   EXPECT_DOUBLE_EQ(larger["lr"], 0.1);
   EXPECT_EQ(larger["all_reduce"], "tree");
   EXPECT_LT(larger["losses"].back(), larger["losses"].front());
+}
+
+TEST(LeNetDataParallel, TracesAnEpochOfBothDevices) {
+  const testing::TempFolder folder;
+  const std::string path = folder / "trace.json";
+  const tools::Outcome outcome =
+      RunLeNet(WriteDigits(folder),
+               {"--variants=2", "--epochs=2", "--all_reduce=library",
+                "--time_bytes=", "--trace=" + path});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<TracedSpan> spans = SpansOf(path);
+  for (const std::string worker : {"worker1", "worker2"}) {
+    constexpr size_t kSteps = 18;  // of 540 images, 30 a batch
+    const auto by_hand = SpansNamed(spans, worker, "all-reduce, library");
+    const auto library = SpansNamed(spans, worker, "all_reduce sum f32[");
+    EXPECT_EQ(SpansNamed(spans, worker, "forward and backward").size(), kSteps);
+    EXPECT_EQ(SpansNamed(spans, worker, "optimizer").size(), kSteps);
+    ASSERT_EQ(by_hand.size(), kSteps);
+    ASSERT_EQ(library.size(), kSteps);
+    for (size_t i = 0; i < kSteps; ++i) {
+      EXPECT_GT(library[i].begin, by_hand[i].begin) << i;
+      EXPECT_LT(library[i].end, by_hand[i].end) << i;
+    }
+  }
 }
 
 TEST(LeNetDataParallel, SaysThatABatchIsLargerThanAllImages) {

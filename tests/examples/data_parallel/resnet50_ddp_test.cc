@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/examples/data_parallel/trace_spans.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
 #include "tests/tools/programs/run_program.h"
@@ -153,6 +154,67 @@ TEST(Resnet50Ddp, SendsThinMatrices) {
   EXPECT_LT(found[1]["gradient_bytes"], found[0]["gradient_bytes"]);
   EXPECT_EQ(found[1]["losses"][0], found[0]["losses"][0]);
   EXPECT_LT(found[1]["losses"][14], found[1]["losses"][0]);
+}
+
+// Nobody ends an all-reduce before all have begun it, which only one clock for
+// both shows.
+TEST(Resnet50Ddp, TracesComputeAndCollectivesByOneClock) {
+  const testing::TempFolder folder;
+  const std::string path = folder / "trace.json";
+  const tools::Outcome outcome =
+      RunDdp({"--width=32", "--bucket_mb=1", "--steps=1", "--trace=" + path});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<TracedSpan> spans = SpansOf(path);
+  const std::vector<std::string> workers = {"worker1", "worker2"};
+  std::vector<std::vector<TracedSpan>> reductions;
+  int beside = 0;  // reductions that begin while backward runs
+  for (const std::string& worker : workers) {
+    std::vector<TracedSpan> step;
+    for (const std::string phase :
+         {"forward", "backward", "await reductions", "optimizer"}) {
+      const auto found = SpansNamed(spans, worker, phase);
+      ASSERT_EQ(found.size(), 1u) << worker << " " << phase;
+      EXPECT_EQ(found[0].track, "data parallel");
+      if (!step.empty()) {
+        EXPECT_GE(found[0].begin, step.back().end) << worker << " " << phase;
+      }
+      step.push_back(found[0]);
+    }
+    reductions.push_back(SpansNamed(spans, worker, "all_reduce mean f32["));
+    ASSERT_GT(reductions.back().size(), 3u) << worker;
+    for (const TracedSpan& reduction : reductions.back()) {
+      EXPECT_EQ(reduction.track, "collectives of worker1+worker2");
+      EXPECT_GT(reduction.begin, step[1].begin);
+      EXPECT_LT(reduction.end, step[2].end);
+      beside += reduction.begin < step[1].end ? 1 : 0;
+    }
+  }
+  EXPECT_GT(beside, 0);
+  ASSERT_EQ(reductions[0].size(), reductions[1].size());
+  for (size_t i = 0; i < reductions[0].size(); ++i) {
+    const TracedSpan &a = reductions[0][i], &b = reductions[1][i];
+    EXPECT_EQ(a.name, b.name);
+    EXPECT_LT(a.begin, b.end + a.within + b.within) << i;
+    EXPECT_LT(b.begin, a.end + a.within + b.within) << i;
+  }
+}
+
+TEST(Resnet50Ddp, TracesPipelinesThatAreCopies) {
+  const testing::TempFolder folder;
+  const std::string path = folder / "trace.json";
+  const tools::Outcome outcome = RunDdp(
+      {"--pipeline_stages=2", "--split_size=2", "--steps=1", "--trace=" + path},
+      4);
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<TracedSpan> spans = SpansOf(path);
+  for (const std::string worker : {"worker1", "worker2", "worker3", "worker4"})
+    EXPECT_GT(SpansNamed(spans, worker, "all_reduce").size(), 0u) << worker;
+}
+
+TEST(Resnet50Ddp, NamesATraceThatCannotBeWrittenBeforeItTrains) {
+  const tools::Outcome outcome = RunDdp({"--trace=/no/such/folder/trace.json"});
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_THAT(outcome.output, HasSubstr("/no/such/folder/trace.json"));
 }
 
 TEST(Resnet50Ddp, TrainsCopiesThatArePipelines) {

@@ -136,6 +136,40 @@ TEST(DataParallelGuide, TrainsAsOneProcessOnAllSamples) {
   });
 }
 
+// [hook]
+// Gradients travel as f16, 1024 times as large.
+dist::BucketReduction ReduceAsHalf(rpc::ProcessGroup& group,
+                                   const dist::GradientBucket& bucket) {
+  const Tensor half = ops::MulScalar(bucket.all, 1024).To(DType::kF16);
+  return {.call = group.AllReduce(half, rpc::ReduceOp::kMean),
+          .bytes = static_cast<int64_t>(half.nbytes()),
+          .then = [half, all = bucket.all] {
+            all.CopyFrom(half);
+            ops::ScaleInto(all, 1.0 / 1024);
+            return dist::BucketReduction();
+          }};
+}
+// [end]
+
+TEST(DataParallelGuide, HasAHookThatHalvesWhatTravels) {
+  DenseStage whole(kGuideWidth, kGuideWidth, false, 1);
+  nn::CrossEntropy(whole(AllImages()), AllLabels()).Backward();
+  OnTwo([&](rpc::Agent& agent, size_t rank) {
+    DenseStage model(kGuideWidth, kGuideWidth, false, 1);
+    ASSIGN_OR_RETURN(auto group, rpc::ProcessGroup::Make(agent).Await());
+    ASSIGN_OR_RETURN(auto parallel, dist::DataParallel::Make(
+                                        model, group, {.hook = ReduceAsHalf}));
+    RETURN_IF_ERROR(parallel->Backward(nn::CrossEntropy(
+        model(Half(AllImages(), rank)), Half(AllLabels(), rank))));
+    EXPECT_EQ(parallel->figures().bytes, 2 * model.NumParameters());
+    for (size_t i = 0; i < model.Parameters().size(); ++i) {
+      EXPECT_TRUE(ops::AllClose(model.Parameters()[i].grad(),
+                                whole.Parameters()[i].grad(), 2e-3, 1e-4));
+    }
+    return absl::OkStatus();
+  });
+}
+
 absl::Status ReduceThinMatrices(rpc::Agent& agent, nn::Module& model,
                                 const Tensor& x, const Tensor& y) {
   // [options]

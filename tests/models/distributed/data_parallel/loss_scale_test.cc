@@ -4,17 +4,27 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/cast.h"
+#include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/indexing.h"
+#include "core/random.h"
+#include "core/status.h"
 #include "models/distributed/data_parallel/data_parallel.h"
+#include "models/lenet.h"
+#include "models/nn/graphed_step.h"
 #include "optim/grad_scaler.h"
 #include "optim/sgd.h"
 #include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/rpc/collectives/groups.h"
 
-// Replicas whose loss has a scale, as f16 needs it.
+// Replicas whose loss has a scale, as f16 needs it; of GPUs with
+// BATON_TEST_DEVICE=cuda.
 namespace baton::dist {
 namespace {
 
@@ -41,27 +51,37 @@ class Weight final : public nn::Module {
   Variable& weight_;
 };
 
+// Groups of which each member has a device as the tests have it, that of GPUs
+// its own.
+Groups GroupsHere(int members) {
+  return Groups(testing::MembersHere(members),
+                {.name = "Shared", .gpus = test::TestDevice().is_cuda()});
+}
+
 TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsAtOne) {
-  constexpr size_t kRanks = 3;
-  const Groups groups(kRanks, {.name = "Shared"});
-  OnEach(kRanks, [&](size_t rank) {
+  const Groups groups = GroupsHere(3);
+  const size_t last = groups.size() - 1;
+  OnEach(groups.size(), [&](size_t rank) {
+    const Device device = groups.device(rank);
     Weight model;
+    model.To(device);
     const auto parallel = DataParallel::Make(model, groups[rank]);
     ASSERT_THAT(parallel, IsOk());
     optim::Sgd sgd(model.Parameters(), {.lr = 1});
-    optim::GradScaler scaler({Device::Cpu()}, {.scale = 8, .interval = 2});
+    optim::GradScaler scaler({device}, {.scale = 8, .interval = 2});
     const auto step = [&](double slope) {
       sgd.ZeroGrad();
-      ASSERT_THAT((*parallel)->Backward({model.LossOf(slope)},
-                                        {scaler.scale(Device::Cpu())}),
-                  IsOk());
+      ASSERT_THAT(
+          (*parallel)->Backward({model.LossOf(slope)}, {scaler.scale(device)}),
+          IsOk());
       scaler.Step(sgd);
     };
-    const auto scale = [&] { return scaler.scale(Device::Cpu()).Item(); };
-    step(static_cast<double>(rank));  // the mean is 1
+    const auto scale = [&] { return scaler.scale(device).Item(); };
+    // The mean is 1.
+    step(rank == last ? static_cast<double>(groups.size()) : 0);
     EXPECT_EQ(model.value(), 0);
     EXPECT_EQ(scale(), 8);
-    step(rank == 1 ? 1e38 : 0);  // 8 times that is infinite
+    step(rank == last ? 1e38 : 0);  // 8 times that is infinite
     EXPECT_EQ(model.value(), 0);
     EXPECT_EQ(scale(), 4);
     step(1);
@@ -74,39 +94,191 @@ TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsAtOne) {
 // One member's loss makes one element infinite, and that is in the second
 // shard. The third one is padding alone.
 TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsInOneShard) {
-  constexpr size_t kRanks = 3;
-  const Groups groups(kRanks, {.name = "Shared"});
-  OnEach(kRanks, [&](size_t rank) {
+  const Groups groups = GroupsHere(3);
+  OnEach(groups.size(), [&](size_t rank) {
     constexpr int64_t kCount = 20;  // a shard has 16
+    const Device device = groups.device(rank);
     Weight model(kCount);
+    model.To(device);
     const auto parallel =
         DataParallel::Make(model, groups[rank], {.shard_optimizer = true});
     ASSERT_THAT(parallel, IsOk());
     optim::Sgd sgd((*parallel)->shards(), {.lr = 1});
-    optim::GradScaler scaler({Device::Cpu()}, {.scale = 8, .interval = 2});
+    optim::GradScaler scaler({device}, {.scale = 8, .interval = 2});
     const auto step = [&](float slope_of_last) {
       const Tensor slopes = Tensor::Ones({kCount});
       slopes.data<float>()[kCount - 1] = slope_of_last;
       sgd.ZeroGrad();
-      ASSERT_THAT((*parallel)->Backward({model.LossOf(slopes)},
-                                        {scaler.scale(Device::Cpu())}),
+      ASSERT_THAT((*parallel)->Backward({model.LossOf(slopes.To(device))},
+                                        {scaler.scale(device)}),
                   IsOk());
       scaler.Step(sgd);
       ASSERT_THAT((*parallel)->GatherParameters(), IsOk());
     };
     const auto expect = [&](float value, double scale) {
       for (const float each : model.values()) EXPECT_EQ(each, value);
-      EXPECT_EQ(scaler.scale(Device::Cpu()).Item(), scale);
+      EXPECT_EQ(scaler.scale(device).Item(), scale);
     };
     step(1);
     expect(0, 8);
-    step(rank == 1 ? 1e38F : 0);
+    step(rank == 0 ? 1e38F : 0);
     expect(0, 4);
     step(1);
     step(1);
     expect(-2, 8);
   });
 }
+
+// Eight steps in f16, with a scale that overflows in the first one and then,
+// three steps after it, in the fifth, which GPUs replay.
+constexpr int kHalfSteps = 8, kSkipped = 2;
+constexpr int64_t kHalfImages = 6;  // of a member
+constexpr double kTooLarge = 1 << 28, kFits = 1 << 14;
+
+Tensor HalfImagesOf(size_t rank) {
+  Generator generator(rank);
+  return RandNormal({kHalfImages, 1, 28, 28}, generator);
+}
+Tensor HalfLabelsOf(size_t rank) {
+  Generator generator(100 + rank);
+  return RandInt(0, 10, {kHalfImages}, generator);
+}
+
+class LeNetInHalf {
+ public:
+  LeNetInHalf(const Groups& groups, size_t rank, bool shard)
+      : device_(groups.device(rank)),
+        generator_(1),
+        model_(generator_),
+        scaler_({device_}, {.scale = kTooLarge,
+                            .growth = kTooLarge / kFits,
+                            .backoff = kFits / kTooLarge,
+                            .interval = 3}) {
+    model_.LowerPrecision(DType::kF16);
+    model_.To(device_);
+    auto made =
+        DataParallel::Make(model_, groups[rank],
+                           {.buckets = {4096, 4096}, .shard_optimizer = shard});
+    EXPECT_THAT(made, IsOk());
+    parallel_ = *std::move(made);
+    sgd_ = std::make_unique<optim::Sgd>(
+        shard ? parallel_->shards() : model_.Parameters(),
+        optim::SgdOptions{.lr = 0.05, .momentum = 0.9});
+    step_ = std::make_unique<nn::GraphedStep>(
+        [this](const std::vector<Tensor>& in) {
+          return std::vector<Tensor>{Step(in[0], in[1])};
+        },
+        std::vector<Device>{device_}, model_.Parameters(),
+        nn::RecordingOptions{.warm_up = 2});
+  }
+  // Gives the loss before each step.
+  std::vector<double> Train(const Tensor& images, const Tensor& labels) {
+    std::vector<double> losses;
+    for (int i = 0; i < kHalfSteps; ++i) {
+      losses.push_back(
+          step_
+              ->Run({images.To(device_).To(DType::kF16), labels.To(device_)})[0]
+              .Item());
+      scales_.push_back(scaler_.scale(device_).Item());
+    }
+    EXPECT_EQ(step_->replays(), device_.is_cuda() ? kHalfSteps - 2 : 0);
+    EXPECT_THAT(parallel_->GatherParameters(), IsOk());
+    EXPECT_THAT(parallel_->group().Barrier().Await(), IsOk());
+    return losses;
+  }
+  std::vector<Tensor> Parameters() const {
+    std::vector<Tensor> parameters;
+    for (const Variable& each : model_.Parameters())
+      parameters.push_back(each.tensor().To(Device::Cpu()));
+    return parameters;
+  }
+  const std::vector<double>& scales() const { return scales_; }
+
+ private:
+  Tensor Step(const Tensor& images, const Tensor& labels) {
+    if (!parallel_->shards().empty()) Check(parallel_->GatherParameters());
+    sgd_->ZeroGrad();
+    const Variable loss = autograd::CrossEntropy(
+        autograd::Cast(model_(Variable(images)), DType::kF32), labels);
+    Check(parallel_->Backward({loss}, {scaler_.scale(device_)}));
+    scaler_.Step(*sgd_);
+    return loss.tensor();
+  }
+  static void Check(const absl::Status& status) {
+    if (!status.ok()) throw Error(status);
+  }
+
+  const Device device_;
+  Generator generator_;
+  models::LeNet model_;
+  std::unique_ptr<DataParallel> parallel_;
+  std::unique_ptr<optim::Sgd> sgd_;
+  optim::GradScaler scaler_;
+  std::unique_ptr<nn::GraphedStep> step_;
+  std::vector<double> scales_;  // after each step
+};
+
+// One process in f32, on the CPU, on the images of all.
+class HalfTraining : public ::testing::TestWithParam<bool> {
+ protected:
+  void TrainWhole(size_t members) {
+    std::vector<Tensor> images, labels;
+    for (size_t rank = 0; rank < members; ++rank) {
+      images.push_back(HalfImagesOf(rank));
+      labels.push_back(HalfLabelsOf(rank));
+    }
+    Generator generator(1);
+    models::LeNet whole(generator);
+    optim::Sgd sgd(whole.Parameters(), {.lr = 0.05, .momentum = 0.9});
+    for (int i = 0; i < kHalfSteps - kSkipped; ++i) {
+      sgd.ZeroGrad();
+      const Variable loss = autograd::CrossEntropy(
+          whole(Variable(ops::Cat(images, 0))), ops::Cat(labels, 0));
+      loss.Backward();
+      sgd.Step();
+      losses_.push_back(loss.tensor().Item());
+    }
+    for (const Variable& each : whole.Parameters())
+      parameters_.push_back(each.tensor());
+  }
+  std::vector<double> losses_;
+  std::vector<Tensor> parameters_;
+};
+
+TEST_P(HalfTraining, SkipsTheSameStepsAtAllAndTrainsAsInF32) {
+  const Groups groups = GroupsHere(2);
+  std::vector<std::vector<double>> losses(groups.size());
+  std::vector<std::vector<Tensor>> parameters(groups.size());
+  OnEach(groups.size(), [&](size_t rank) {
+    LeNetInHalf half(groups, rank, GetParam());
+    losses[rank] = half.Train(HalfImagesOf(rank), HalfLabelsOf(rank));
+    parameters[rank] = half.Parameters();
+    EXPECT_EQ(half.scales(),
+              (std::vector<double>{kFits, kFits, kFits, kTooLarge, kFits, kFits,
+                                   kFits, kTooLarge}));
+  });
+  TrainWhole(groups.size());
+  EXPECT_LT(losses_.back(), losses_.front());
+  const std::vector<size_t> taken = {0, 0, 1, 2, 3, 3, 4, 5};  // before each
+  for (size_t step = 0; step < taken.size(); ++step) {
+    double mean = 0;
+    for (const std::vector<double>& each : losses)
+      mean += each[step] / static_cast<double>(groups.size());
+    EXPECT_NEAR(mean, losses_[taken[step]], 5e-3) << step;
+  }
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    for (const auto& each : parameters)
+      EXPECT_TRUE(ops::BitEqual(each[i], parameters[0][i])) << i;
+    EXPECT_TRUE(ops::AllClose(parameters[0][i].To(DType::kF32), parameters_[i],
+                              1e-2, 2e-3))
+        << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizer, HalfTraining, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Divided" : "Whole";
+                         });
 
 }  // namespace
 }  // namespace baton::dist

@@ -207,6 +207,24 @@ TEST_F(RecordedSteps, TravelAsThinMatrices) {
   ExpectClose(here[0], Train(Device::Cpu(), options)[0]);
 }
 
+TEST_F(RecordedSteps, ReduceByAHookOfOnesOwn) {
+  const GradientHook halves = [](rpc::ProcessGroup& group,
+                                 const GradientBucket& bucket) {
+    const Tensor sent = ops::MulScalar(bucket.all, 8).To(DType::kF16);
+    return BucketReduction{
+        .call = group.AllReduce(sent, rpc::ReduceOp::kMean),
+        .bytes = static_cast<int64_t>(sent.nbytes()),
+        .then = [sent, all = bucket.all] {
+          all.CopyFrom(ops::MulScalar(sent.To(all.dtype()), 1.0 / 8));
+          return BucketReduction();
+        }};
+  };
+  const auto here =
+      Train(test::TestDevice(), {.buckets = {512, 512}, .hook = halves});
+  ExpectEqual(here);
+  ExpectClose(here[0], Train(Device::Cpu(), {.buckets = {512, 512}})[0]);
+}
+
 TEST_F(RecordedSteps, OfGpusWithoutAStepBeforeAreRefused) {
   if (!test::TestDevice().is_cuda())
     GTEST_SKIP() << "runs with BATON_TEST_DEVICE=cuda";

@@ -1,0 +1,21 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "examples/support/trace_flag.h"
+
+#include "absl/flags/flag.h"
+#include "core/status.h"
+#include "tools/output_file.h"
+
+ABSL_FLAG(std::string, trace, "",
+          "write a trace of one step or epoch at all workers, for "
+          "ui.perfetto.dev; of several variants the last one stays");
+
+namespace baton::examples {
+
+absl::StatusOr<std::string> TracePathFromFlags() {
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
+  return absl::GetFlag(FLAGS_trace);
+}
+
+}  // namespace baton::examples
