@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/etcd/etcd.h"
 #include "rpc/transports/address.h"
 
 namespace baton::tools {
@@ -25,6 +26,8 @@ absl::Status CheckAddressFlag(const absl::Flag<std::string>& flag,
   }
   if (address.empty() || absl::StartsWith(address, "unix:"))
     return absl::OkStatus();
+  if (rpc::internal::IsEtcd(address))
+    return Annotate(rpc::internal::NodesOfEtcd(address).status(), from);
   return Annotate(rpc::ParseHostPort(address).status(), from);
 }
 

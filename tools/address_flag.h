@@ -10,9 +10,9 @@
 
 namespace baton::tools {
 
-// InvalidArgument names the flag whose address is neither "host:port" nor
-// "unix:path", or the variable of the environment that stands for it where it
-// is empty. No address at all is OK.
+// InvalidArgument names the flag whose address is none of "host:port",
+// "unix:path" and "etcd://host:port,...", or the variable of the environment
+// that stands for it where it is empty. No address at all is OK.
 absl::Status CheckAddressFlag(const absl::Flag<std::string>& flag,
                               const char* variable = nullptr);
 

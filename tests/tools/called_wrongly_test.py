@@ -39,6 +39,8 @@ UNUSED_BESIDE = {
         "--report_every=1s"],
     ("resnet50_ddp", "--pipeline_stages=2"): ["--data=x"],
 }
+# What these are lacking is said before anything else.
+NEEDED = {"lenet_data_parallel": ["--data=x"], "transformer_pipeline": ["--text=x"]}
 # What a flag of words is given, and which of them is meant.
 WORDS = {
     "baton-worker": {"--log=wraning": "warning", "--dtype=bf61": "bf16"},
@@ -165,7 +167,8 @@ class CalledWrongly(unittest.TestCase):
             for flag in ["json", "plot", "trace", "save_schedule"]:
                 if flag not in flags or flags[flag][1] == "false":
                     continue  # batonctl --json is a switch
-                self.says(program, [f"--{flag}=/proc/none/file"],
+                self.says(program, [*NEEDED.get(program, []),
+                                    f"--{flag}=/proc/none/file"],
                           f"--{flag}: cannot ", "/proc/none")
                 seen.add((program, flag))
         self.assertGreater(len(seen), 12)
