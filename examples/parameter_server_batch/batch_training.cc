@@ -116,12 +116,12 @@ class Examiner {
     ASSIGN_OR_RETURN(examiner.loader_, data::Loader::Make(std::move(dataset),
                                                           std::move(options)));
     ASSIGN_OR_RETURN(examiner.model_, models::ResNet::Make(run.task.model));
+    ASSIGN_OR_RETURN(examiner.flat_, FlatModel::Make(*examiner.model_));
     return examiner;
   }
 
   absl::StatusOr<double> Accuracy(const ModelState& state) {
-    ASSIGN_OR_RETURN(const FlatModel flat, FlatModel::Make(*model_));
-    flat.CopyFrom(state);
+    flat_->CopyFrom(state);
     const nn::EvalScope evaluating(*model_);
     const NoGrad no_grad;
     int64_t right = 0, all = 0;
@@ -138,6 +138,7 @@ class Examiner {
 
  private:
   std::unique_ptr<models::ResNet> model_;
+  std::optional<FlatModel> flat_;  // of model_
   std::unique_ptr<data::Loader> loader_;
   int64_t limit_ = 0;
 };

@@ -4,6 +4,7 @@
 #include "examples/support/pipeline_settings.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/flags/flag.h"
 #include "absl/strings/numbers.h"
@@ -13,6 +14,7 @@
 #include "core/status.h"
 #include "examples/support/link_paths.h"
 #include "examples/support/trace_flag.h"
+#include "examples/support/unused_flags.h"
 #include "tools/command_line.h"
 #include "tools/output_file.h"
 
@@ -100,16 +102,12 @@ using tools::WrongFlag;
 
 bool StagesAreAuto() { return absl::GetFlag(FLAGS_stages) == "auto"; }
 
-template <typename... Flags>
-bool AllEmpty(const Flags&... flags) {
-  return (absl::GetFlag(flags).empty() && ...);
-}
-
 bool NamesNoStages() {
-  return AllEmpty(FLAGS_stages, FLAGS_cuts, FLAGS_split_size, FLAGS_split_sizes,
-                  FLAGS_micro_batches, FLAGS_schedule, FLAGS_schedule_file) &&
-         absl::GetFlag(FLAGS_at_once) == 1 && !absl::GetFlag(FLAGS_overlap) &&
-         absl::GetFlag(FLAGS_replicas) == 1 && !absl::GetFlag(FLAGS_recover);
+  static constexpr const char* kNaming[] = {
+      "stages",   "cuts",          "split_size", "split_sizes",
+      "overlap",  "micro_batches", "schedule",   "at_once",
+      "replicas", "schedule_file", "recover"};
+  return std::all_of(std::begin(kNaming), std::end(kNaming), IsDefault);
 }
 
 // None where they are to be chosen.

@@ -8,11 +8,15 @@
 
 namespace baton::examples {
 
+bool IsDefault(const std::string& flag) {
+  const absl::CommandLineFlag& found = *absl::FindCommandLineFlag(flag);
+  return found.CurrentValue() == found.DefaultValue();
+}
+
 absl::Status CheckUnused(const std::vector<std::string>& flags,
                          const std::string& with) {
   for (const std::string& name : flags) {
-    const absl::CommandLineFlag& flag = *absl::FindCommandLineFlag(name);
-    if (flag.CurrentValue() != flag.DefaultValue())
+    if (!IsDefault(name))
       return tools::WrongFlag(name, "does not go with --" + with);
   }
   return absl::OkStatus();

@@ -7,7 +7,6 @@
 //   baton-rendezvous --listen=10.0.0.1:2900 --tls_dir=certs
 //     --etcd=etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -52,18 +51,15 @@ constexpr char kUsage[] =
     "started on several machines: one serves, and another one, where all come\n"
     "back by themselves, when that one is lost.";
 
-void Print(const std::string& line) {
-  std::printf("%s\n", line.c_str());
-  std::fflush(stdout);
-}
-
 absl::StatusOr<int> ServeOrStandBy(const rpc::Security& security,
                                    StopSignal& stop) {
   ASSIGN_OR_RETURN(const std::chrono::milliseconds ttl,
                    TimeOf(FLAGS_etcd_ttl, std::chrono::seconds(1)));
   stop.Keep();  // before the candidate's thread prints
   const auto say = [](const std::string& address, bool serves) {
-    Print(absl::StrCat(serves ? "rendezvous at " : "standing by at ", address));
+    Print(absl::StrCat(serves ? "rendezvous at " : "standing by at ", address,
+                       "\n"))
+        .IgnoreError();  // the exit code tells
   };
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RendezvousCandidate> candidate,
                    rpc::RendezvousCandidate::Make(
@@ -90,7 +86,8 @@ absl::StatusOr<int> Main() {
       rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security,
                                   absl::GetFlag(FLAGS_max_members)));
   stop.Keep();  // who reads the next line may send it at once
-  Print(absl::StrCat("rendezvous at ", server->address()));
+  Print(absl::StrCat("rendezvous at ", server->address(), "\n"))
+      .IgnoreError();  // the exit code tells
   stop.Wait();
   return 0;
 }
