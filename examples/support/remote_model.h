@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -74,10 +75,10 @@ class RemoteModel final : public Trainable {
       const Spec& spec, const PipelineSettings& settings,
       const Options& options);
 
-  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
-    return TrainStepAsync(batch).Await(kNoLimit);
-  }
-  Future<double> TrainStepAsync(const TrainingBatch& batch) override;
+  absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
+  size_t most_under_way() const override;
+  absl::Status BeginStep(const TrainingBatch& batch) override;
+  absl::StatusOr<double> AwaitStep() override;
   // Moves the batch to this process's device: workers on this machine can read
   // it from a GPU's memory without copying it through the host.
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
@@ -176,6 +177,8 @@ class RemoteModel final : public Trainable {
   std::vector<StageHandle> called_;  // if Options::calls
   dist::Loss loss_ = dist::Loss::kMse;
   std::vector<Copy> copies_;
+  // Of all copies; empty if the pipeline is recovered.
+  std::deque<Future<std::vector<dist::Pipeline::StepResult>>> under_way_;
 };
 
 // How ChooseStages measures and tries such models. The agent outlives it.
@@ -328,18 +331,30 @@ absl::StatusOr<std::unique_ptr<RemoteModel<M>>> RemoteModel<M>::Make(
 }
 
 template <typename M>
-Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
-  if (!called_.empty()) return ReadyFuture<double>(CallStages(batch));
-  if (const auto& recovered = copies_[0].recovered) {
-    const auto step = recovered->Step(batch.inputs, batch.targets);
-    return ReadyFuture<double>(step.ok() ? absl::StatusOr<double>(step->loss)
-                                         : step.status());
-  }
+absl::StatusOr<double> RemoteModel<M>::TrainStep(const TrainingBatch& batch) {
+  if (!called_.empty()) return CallStages(batch);
+  RETURN_IF_ERROR(BeginStep(batch));
+  return AwaitStep();
+}
+
+template <typename M>
+size_t RemoteModel<M>::most_under_way() const {
+  if (!called_.empty()) return 1;
+  const auto& recovered = copies_[0].recovered;
+  return recovered ? recovered->most_under_way()
+                   : dist::Pipeline::kMostUnderWay;
+}
+
+template <typename M>
+absl::Status RemoteModel<M>::BeginStep(const TrainingBatch& batch) {
+  if (!called_.empty()) return Trainable::BeginStep(batch);
+  if (const auto& recovered = copies_[0].recovered)
+    return recovered->BeginStep(batch.inputs, batch.targets);
   const auto count = static_cast<int64_t>(copies_.size());
   const int64_t rows = batch.inputs.dim(0);
   if (rows % count != 0) {
-    return ReadyFuture<double>(absl::InvalidArgumentError(
-        absl::StrCat("a batch of ", rows, " rows for ", count, " replicas")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", rows, " rows for ", count, " replicas"));
   }
   std::vector<Future<dist::Pipeline::StepResult>> steps;
   for (int64_t begin = 0; const Copy& copy : copies_) {
@@ -349,12 +364,23 @@ Future<double> RemoteModel<M>::TrainStepAsync(const TrainingBatch& batch) {
         batch.targets.Slice(0, begin, end)));
     begin = end;
   }
-  return WaitAll(steps).Then(
-      [](const std::vector<dist::Pipeline::StepResult>& results) {
-        double sum = 0;
-        for (const auto& result : results) sum += result.loss;
-        return sum / static_cast<double>(results.size());
-      });
+  under_way_.push_back(WaitAll(steps));
+  return absl::OkStatus();
+}
+
+template <typename M>
+absl::StatusOr<double> RemoteModel<M>::AwaitStep() {
+  if (!called_.empty()) return Trainable::AwaitStep();
+  if (const auto& recovered = copies_[0].recovered) {
+    ASSIGN_OR_RETURN(const auto result, recovered->AwaitStep());
+    return result.loss;
+  }
+  const auto step = std::move(under_way_.front());
+  under_way_.pop_front();
+  ASSIGN_OR_RETURN(const auto results, step.Await(kNoLimit));
+  double sum = 0;
+  for (const auto& result : results) sum += result.loss;
+  return sum / static_cast<double>(results.size());
 }
 
 template <typename M>

@@ -26,9 +26,15 @@ class Traced final : public Trainable {
     }));
     return loss;
   }
-  Future<double> TrainStepAsync(const TrainingBatch& batch) override {
-    if (steps_ < warm_up_steps()) return ReadyFuture<double>(TrainStep(batch));
-    return model_->TrainStepAsync(batch);
+  size_t most_under_way() const override {
+    return steps_ < warm_up_steps() ? 1 : model_->most_under_way();
+  }
+  absl::Status BeginStep(const TrainingBatch& batch) override {
+    ended_here_ = steps_ < warm_up_steps();
+    return ended_here_ ? Trainable::BeginStep(batch) : model_->BeginStep(batch);
+  }
+  absl::StatusOr<double> AwaitStep() override {
+    return ended_here_ ? Trainable::AwaitStep() : model_->AwaitStep();
   }
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override {
     return model_->Place(batch);
@@ -45,6 +51,7 @@ class Traced final : public Trainable {
   rpc::Agent& agent_;
   const std::string path_;
   int steps_ = 0;
+  bool ended_here_ = false;  // the last step that was begun
 };
 
 }  // namespace

@@ -7,26 +7,26 @@
 #include <utility>
 
 #include "core/status.h"
-#include "models/distributed/pipeline.h"
 
 namespace baton::examples {
 
 TrainSteps::TrainSteps(Trainable& model, OnDone on_done)
     : model_(model), on_done_(std::move(on_done)) {}
 
-TrainSteps::~TrainSteps() {
-  for (const Step& step : steps_) step.loss.Await(kNoLimit).IgnoreError();
-}
+TrainSteps::~TrainSteps() { AwaitOthers(); }
 
 absl::Status TrainSteps::Begin(const TrainingBatch& batch) {
-  while (status_.ok() && steps_.size() >= dist::Pipeline::kMostUnderWay)
-    AwaitFirst();
+  const size_t most = model_.most_under_way();
+  while (status_.ok() && steps_.size() >= most) AwaitFirst();
   RETURN_IF_ERROR(status_);
   const Clock::time_point begin = Clock::now();
-  steps_.push_back({model_.TrainStepAsync(batch), batch.inputs.dim(0), begin});
-  // Such as those of a model that has none under way.
-  while (status_.ok() && !steps_.empty() && steps_.front().loss.ready())
-    AwaitFirst();
+  status_ = model_.BeginStep(batch);
+  if (!status_.ok()) {
+    AwaitOthers();
+    return status_;
+  }
+  steps_.push_back({batch.inputs.dim(0), begin});
+  if (most == 1) AwaitFirst();
   return status_;
 }
 
@@ -38,15 +38,17 @@ absl::Status TrainSteps::Finish() {
 void TrainSteps::AwaitFirst() {
   const Step step = std::move(steps_.front());
   steps_.pop_front();
-  const absl::StatusOr<double> loss = step.loss.Await(kNoLimit);
+  const absl::StatusOr<double> loss = model_.AwaitStep();
   const auto since = std::max(step.begin, last_end_);
   last_end_ = Clock::now();
   const std::chrono::duration<double> took = last_end_ - since;
   status_ =
       loss.ok() ? on_done_({*loss, step.rows, took.count()}) : loss.status();
-  if (status_.ok()) return;
-  for (const Step& other : std::exchange(steps_, {}))
-    other.loss.Await(kNoLimit).IgnoreError();
+  if (!status_.ok()) AwaitOthers();
+}
+
+void TrainSteps::AwaitOthers() {
+  for (; !steps_.empty(); steps_.pop_front()) model_.AwaitStep().IgnoreError();
 }
 
 }  // namespace baton::examples

@@ -9,7 +9,6 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "core/future.h"
 #include "examples/support/trainable.h"
 
 namespace baton::examples {
@@ -34,7 +33,7 @@ class TrainSteps {
   TrainSteps(const TrainSteps&) = delete;
   TrainSteps& operator=(const TrainSteps&) = delete;
 
-  // Begins a step, once no more than one is under way. After the first error,
+  // Begins a step, once fewer are under way than may be. After the first error,
   // which is returned again, no step begins and none is under way.
   absl::Status Begin(const TrainingBatch& batch);
   // Until no step is under way: before the model is saved or evaluated.
@@ -45,12 +44,12 @@ class TrainSteps {
  private:
   using Clock = std::chrono::steady_clock;
   struct Step {
-    Future<double> loss;
     int64_t rows;
     Clock::time_point begin;
   };
 
   void AwaitFirst();
+  void AwaitOthers();  // whatever becomes of them
 
   Trainable& model_;
   const OnDone on_done_;

@@ -3,12 +3,12 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/future.h"
 #include "core/tensor.h"
 #include "examples/support/measurement.h"
 #include "models/distributed/pipeline_link.h"
@@ -31,11 +31,16 @@ class Trainable {
   virtual ~Trainable() = default;
   // Forward, backward and optimizer; the mean loss before the update.
   virtual absl::StatusOr<double> TrainStep(const TrainingBatch& batch) = 0;
-  // The same for TrainSteps, which has two under way; by default it is over on
-  // return. The batch stays as it is until then.
-  virtual Future<double> TrainStepAsync(const TrainingBatch& batch) {
-    return ReadyFuture<double>(TrainStep(batch));
+  // The same in two halves, for TrainSteps: AwaitStep returns the loss of the
+  // first of the steps that are under way, and so many may be. By default a
+  // step is over when BeginStep returns. After an error of BeginStep there is
+  // no such step.
+  virtual size_t most_under_way() const { return 1; }
+  virtual absl::Status BeginStep(const TrainingBatch& batch) {
+    ended_ = TrainStep(batch);
+    return ended_.status();
   }
+  virtual absl::StatusOr<double> AwaitStep() { return ended_; }
   // The batch where TrainStep takes it without a copy; not timed.
   virtual absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) {
     return batch;
@@ -51,6 +56,9 @@ class Trainable {
   }
   // The order that the last step followed; null: it was no pipeline.
   virtual const dist::Schedule* schedule() const { return nullptr; }
+
+ private:
+  absl::StatusOr<double> ended_;
 };
 
 // What there is to say of a pipeline.

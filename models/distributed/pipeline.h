@@ -201,7 +201,7 @@ class Pipeline {
   }
 
   // For callers that repeat steps: a step by what Hosts and NextStep returned.
-  // The states after it are kept under `number`.
+  // The states after it are kept under `number`, unless that is 0.
   struct GivenStep {
     std::vector<RRef<OptimizerHost>> hosts{};
     StepRequest request{};
@@ -292,7 +292,7 @@ class Pipeline {
     std::vector<RRef<OptimizerHost>> hosts = {};
     // Called once the step is certain to be sent.
     std::function<StepRequest()> next_request = nullptr;
-    int64_t number = 0;  // the states are kept under it
+    int64_t number = 0;  // the states are kept under it; 0: they are not
   };
   // A plan that was sent to the workers.
   struct Told {

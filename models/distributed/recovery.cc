@@ -19,9 +19,6 @@ namespace {
 
 using Clock = PipelineMembers::Clock;
 
-// The number of steps that may have to be repeated: the failed one, and the one
-// before, whose states may not have been copied completely.
-constexpr size_t kBatches = 2;
 // The number of consecutive tries without a lost worker.
 constexpr int kMostFruitless = 3;
 // A worker that is leaving has its modules until it has left. How long to wait
@@ -91,7 +88,12 @@ PipelineOptions OnALine(PipelineOptions options, const rpc::Agent& agent) {
   return options;
 }
 
-absl::Status CheckOptions(const PipelineOptions& options) {
+absl::Status CheckOptions(const PipelineOptions& options,
+                          const RecoveryOptions& recovery) {
+  if (recovery.most_redone < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("most_redone: ", recovery.most_redone, " is less than 1"));
+  }
   if (options.loss.kind() != Loss::kOwn && !options.loss_scale.has_value())
     return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -119,7 +121,7 @@ absl::StatusOr<std::unique_ptr<RecoverablePipeline>> RecoverablePipeline::Make(
     const RecoveryOptions& recovery,
     const std::vector<RecoveredModule>& modules,
     const RecoveredOptimizer& optimizer) {
-  RETURN_IF_ERROR(CheckOptions(options));
+  RETURN_IF_ERROR(CheckOptions(options, recovery));
   std::unique_ptr<RecoverablePipeline> made(
       new RecoverablePipeline(agent, options, recovery, modules, optimizer));
   if (recovery.journal.empty()) {
@@ -145,39 +147,114 @@ RecoverablePipeline::RecoverablePipeline(
       place_of_module_(PlacesOf(modules)),
       members_(agent, WorkersOf(modules)) {}
 
-absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Run(
-    const Batch& batch) {
-  return pipeline_
-      ->StepAsync(
-          {.hosts = hosts_, .request = batch.request, .number = batch.number},
-          batch.inputs, batch.targets)
-      .Await(kNoLimit);
+// The state before is safe at all workers, so that each may drop the one before
+// that.
+int64_t RecoverablePipeline::NumberToKeep(int64_t number) {
+  if (!safe_.has_value() || !safe_->ready() || !safe_->Await().ok()) return 0;
+  safe_.reset();
+  return kept_ = number;
 }
 
-absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
-    const BatchInputs& inputs, const Tensor& targets) {
+Future<Pipeline::StepResult> RecoverablePipeline::Run(const Batch& batch) {
+  return pipeline_->StepAsync({.hosts = hosts_,
+                               .request = batch.request,
+                               .number = NumberToKeep(batch.number)},
+                              batch.inputs, batch.targets);
+}
+
+Future<void> RecoverablePipeline::Safe(int64_t number) const {
+  const rpc::CallOptions options{.timeout = recovery_.timeout};
+  std::vector<Future<void>> safe;
+  for (const RRef<StateKeeper>& keeper : keepers_)
+    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, number));
+  return WaitAll(safe);
+}
+
+// An error is of the loss of a worker, which steps may not have met yet.
+absl::Status RecoverablePipeline::AwaitSafe() {
+  const auto most = static_cast<size_t>(recovery_.most_redone);
+  if (!safe_.has_value() || (!safe_->ready() && batches_.size() < most))
+    return absl::OkStatus();
+  const absl::Status safe = safe_->Await(kNoLimit);
+  if (!safe.ok()) return Recover(safe, nullptr);
+  while (!batches_.empty() && batches_.front().number <= kept_)
+    batches_.pop_front();
+  return absl::OkStatus();
+}
+
+absl::Status RecoverablePipeline::BeginStep(const BatchInputs& inputs,
+                                            const Tensor& targets) {
   RETURN_IF_ERROR(status_);
-  RETURN_IF_ERROR(WriteJournal(next_ - 1));
-  batches_.push_back({next_, inputs, targets, optimizer_.next_step()});
-  if (batches_.size() > kBatches) batches_.pop_front();
-  auto result = Run(batches_.back());
+  if (under_way_.size() >= most_under_way()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("steps under way: ", under_way_.size(),
+                     "; await the first one's result"));
+  }
+  absl::Status begun = AwaitSafe();
+  const int64_t last = next_ - 1 + static_cast<int64_t>(under_way_.size());
+  if (begun.ok() && last == kept_) begun = WriteJournal(last);
+  if (!begun.ok()) {
+    GiveUpSteps();
+    return begun;
+  }
+  batches_.push_back({last + 1, inputs, targets, optimizer_.next_step()});
+  under_way_.push_back(Run(batches_.back()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::AwaitStep() {
+  RETURN_IF_ERROR(status_);
+  if (under_way_.empty())
+    return absl::FailedPreconditionError("no step is under way");
+  auto result = under_way_.front().Await(kNoLimit);
   if (!result.ok()) {
     const absl::Status status = Recover(result.status(), nullptr);
     if (!status.ok()) {
-      if (!batches_.empty()) batches_.pop_back();
+      GiveUpSteps();
       return status;
     }
-    result = *redone_;
+    result = under_way_.front().Await(kNoLimit);
   }
+  under_way_.pop_front();
+  if (next_ == kept_ && !safe_.has_value()) safe_ = Safe(kept_);
   ++next_;
   ++steps_;
   members_.news().Forget();
   return result;
 }
 
+void RecoverablePipeline::GiveUpSteps() {
+  under_way_.clear();
+  while (!batches_.empty() && batches_.back().number >= next_)
+    batches_.pop_back();
+}
+
+int64_t RecoverablePipeline::LastDone() const {
+  int64_t last = next_ - 1;
+  for (const auto& step : under_way_) {
+    if (!step.ready() || !step.Await().ok()) break;
+    ++last;
+  }
+  return last;
+}
+
+absl::Status RecoverablePipeline::NoneUnderWay() const {
+  RETURN_IF_ERROR(status_);
+  if (under_way_.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("steps under way: ", under_way_.size(), "; await them"));
+}
+
+absl::StatusOr<Pipeline::StepResult> RecoverablePipeline::Step(
+    const BatchInputs& inputs, const Tensor& targets) {
+  RETURN_IF_ERROR(NoneUnderWay());
+  RETURN_IF_ERROR(BeginStep(inputs, targets));
+  return AwaitStep();
+}
+
 absl::StatusOr<Pipeline::EvalResult> RecoverablePipeline::Evaluate(
     const BatchInputs& inputs, const Tensor& targets) {
-  RETURN_IF_ERROR(status_);
+  RETURN_IF_ERROR(NoneUnderWay());
   auto result = pipeline_->Evaluate(inputs, targets);
   if (result.ok()) return result;
   RETURN_IF_ERROR(Recover(result.status(), [&] {
@@ -226,6 +303,7 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
     return std::nullopt;
   };
   keepers_.clear();
+  safe_.reset();
   pipeline_.reset();
   ++options_.epoch;
   if (const auto decided = Decide(record); !decided.ok()) return again(decided);
@@ -254,11 +332,12 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
   record.step = steps_ - (next_ - 1 - kept->step);
   // The error is of the model or of the call: it would occur again.
   if (record.lost.empty() && !MayBeOfALoss(cause)) {
-    const auto back = Redo(kept->step, next_ - 1, record);
+    const auto back = Redo(kept->step, LastDone(), record);
     if (!back.ok()) return again(back);
     return cause;
   }
-  auto redone = Redo(kept->step, next_, record);
+  auto redone =
+      Redo(kept->step, batches_.empty() ? 0 : batches_.back().number, record);
   if (redone.ok() && rest) redone = rest();
   if (!redone.ok()) return again(redone);
   return absl::OkStatus();
@@ -295,7 +374,7 @@ RecoverablePipeline::FindStates(const Recovery& record) {
   const int64_t known = batches_.empty() ? next_ : batches_.front().number;
   for (;;) {
     if (takes_up) RETURN_IF_ERROR(members_.TakeUpAgain(Claim(true), deadline));
-    auto kept = members_.NewestKept(next_ - 1);
+    auto kept = members_.NewestKept(LastDone());
     if (kept && kept->step < known - 1) kept.reset();
     if (kept || !takes_up || !members_.AwaitGivenUp(options_.line, deadline))
       return kept;
@@ -370,7 +449,10 @@ absl::Status RecoverablePipeline::Load(
     loading.push_back(keepers_[place].Async<&StateKeeper::Begin>(
         options, step, from.empty() ? RRef<StateStore>() : from[place]));
   }
-  return WaitAll(loading).Await(kNoLimit);
+  RETURN_IF_ERROR(WaitAll(loading).Await(kNoLimit));
+  kept_ = step;
+  safe_ = Safe(step);
+  return absl::OkStatus();
 }
 
 absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
@@ -379,7 +461,13 @@ absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
   record.redone = 0;
   for (const Batch& batch : batches_) {
     if (batch.number <= after || batch.number > last) continue;
-    ASSIGN_OR_RETURN(redone_, Run(batch));
+    auto result = Run(batch).Await(kNoLimit);
+    RETURN_IF_ERROR(result.status());
+    if (batch.number == kept_) safe_ = Safe(kept_);
+    if (batch.number >= next_) {
+      under_way_[static_cast<size_t>(batch.number - next_)] =
+          ReadyFuture<Pipeline::StepResult>(*std::move(result));
+    }
     ++record.redone;
   }
   return absl::OkStatus();

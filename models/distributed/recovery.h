@@ -99,6 +99,10 @@ struct RecoveryOptions {
   // that a restarted trainer continues the training. Empty: the training ends
   // with its trainer.
   std::string journal{};
+  // A state is kept as soon as the one before it is safe, so a recovery repeats
+  // the steps of two copies at most. If those are more than this number, a step
+  // waits for the copies.
+  int64_t most_redone = 32;
   // How long workers with a journal's states keep them once the trainer has
   // gone.
   std::chrono::milliseconds grace{120'000};
@@ -106,12 +110,13 @@ struct RecoveryOptions {
   std::function<void(const Recovery&)> on_recovery = nullptr;
 };
 
-// A pipeline that survives the loss of workers. After each step every worker
-// copies the state of its modules and of the optimizer, concurrently with the
-// next step, to the memory of the next worker. When a worker is lost, all
-// return to the last step whose states are complete. A restarted worker of the
-// same name, or a spare (rpc/spares.h), makes the lost modules anew and takes
-// their state from the copy; then the later steps are repeated. So a step is
+// A pipeline that survives the loss of workers. Every worker copies the state
+// of its modules and of the optimizer, concurrently with later steps, to the
+// memory of the next worker, again and again: after the first step that begins
+// when all have their last copy. When a worker is lost, all return to the last
+// step whose states are complete. A restarted worker of the same name, or a
+// spare (rpc/spares.h), makes the lost modules anew and takes their state from
+// the copy; then the later steps are repeated. So a step is
 // committed at all workers or at none, and losses are those of an undisturbed
 // training, bit for bit on CPUs.
 //
@@ -148,18 +153,29 @@ class RecoverablePipeline {
       const std::vector<RecoveredModule>& modules,
       const RecoveredOptimizer& optimizer);
 
-  // As Pipeline::Step. Do not change inputs and targets until the next step but
-  // one has ended. After an error that is not the loss of workers, the state is
-  // as it was before the step. DataLoss: a worker was lost together with the
-  // one that kept its state. Then the training has returned to the newest
-  // checkpoint, which resumed() describes; without one, no further step is
-  // possible.
+  // As Pipeline::Step. Give each step tensors of its own, or do not change
+  // those of the last RecoveryOptions::most_redone steps and two more. After an
+  // error that is not the loss of workers, the state is as it was before the
+  // step. DataLoss: a worker was lost together with the one that kept its
+  // state. Then the training has returned to the newest checkpoint, which
+  // resumed() describes; without one, no further step is possible.
   absl::StatusOr<Pipeline::StepResult> Step(const BatchInputs& inputs,
                                             const Tensor& targets);
+  // The two halves of Step. As many steps as Pipeline::kMostUnderWay may be
+  // under way, with a journal one: BeginStep returns FailedPrecondition for
+  // more. AwaitStep returns the result of the first one that is under way.
+  // After any other error no step is under way.
+  absl::Status BeginStep(const BatchInputs& inputs, const Tensor& targets);
+  absl::StatusOr<Pipeline::StepResult> AwaitStep();
+  size_t most_under_way() const {
+    return journal_.has_value() ? 1 : Pipeline::kMostUnderWay;
+  }
+  // These need that no step is under way.
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
-  // Sets what the journal notes for a restarted trainer with the next step or
-  // Keep, beside the optimizer's rates. After a return to a checkpoint this is
+  // Sets what the journal notes of the present state for a restarted trainer
+  // with the next step or Keep, if that state is kept. After a return to a
+  // checkpoint this is
   // what Checkpointer::Save was given.
   void Note(NamedTensors state) { noted_ = std::move(state); }
   // Makes the workers keep the present state as that after the last step. Call
@@ -210,7 +226,16 @@ class RecoverablePipeline {
                       const std::vector<RecoveredModule>& modules,
                       const RecoveredOptimizer& optimizer);
 
-  absl::StatusOr<Pipeline::StepResult> Run(const Batch& batch);
+  // A number that the state after this step is kept under, or 0.
+  int64_t NumberToKeep(int64_t number);
+  Future<Pipeline::StepResult> Run(const Batch& batch);
+  // Makes the states that were kept last safe, or has recovered the pipeline.
+  absl::Status AwaitSafe();
+  Future<void> Safe(int64_t number) const;
+  absl::Status NoneUnderWay() const;
+  void GiveUpSteps();
+  // The number of the newest state all steps before which have a result.
+  int64_t LastDone() const;
   // Repeats until all batches are committed and `rest`, if any, returns OK.
   absl::Status Recover(const absl::Status& cause, const Rest& rest);
   // One attempt: returns the final status, or nullopt to try again because of
@@ -242,6 +267,7 @@ class RecoverablePipeline {
   absl::Status Load(int64_t step, const std::vector<RRef<StateStore>>& from);
   absl::Status Redo(int64_t after, int64_t last, Recovery& record);
   absl::Status GoBackToCheckpoint();
+  absl::Status KeepAnew();
 
   rpc::Agent& agent_;
   PipelineOptions options_;
@@ -256,13 +282,19 @@ class RecoverablePipeline {
   NamedTensors noted_;
   std::vector<RRef<OptimizerHost>> hosts_;
   std::vector<RRef<StateKeeper>> keepers_;  // one for each place
-  std::deque<Batch> batches_;               // the last ones
-  std::optional<Pipeline::StepResult> redone_;
+  // Of the steps since the last state that is safe.
+  std::deque<Batch> batches_;
+  std::deque<Future<Pipeline::StepResult>> under_way_;  // of the last ones
+  // The newest state that was kept or is to be kept, and whether it is safe at
+  // all workers; unset while its step is under way.
+  int64_t kept_ = 0;
+  std::optional<Future<void>> safe_;
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible
   // States have numbers: one after each step, and those that Keep keeps.
-  int64_t next_ = 1;  // number of the state after the next step
+  // That of the state after the next step, or the first one under way.
+  int64_t next_ = 1;
   int64_t steps_ = 0;
   bool goes_back_ = false;  // this recovery has begun to load a checkpoint
   int64_t recoveries_ = 0;

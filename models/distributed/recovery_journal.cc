@@ -126,18 +126,19 @@ void RecoverablePipeline::GuardCheckpoints() {
 }
 
 absl::Status RecoverablePipeline::Keep() {
-  RETURN_IF_ERROR(status_);
+  RETURN_IF_ERROR(NoneUnderWay());
+  if (safe_.has_value()) RETURN_IF_ERROR(safe_->Await(kNoLimit));
+  return KeepAnew();
+}
+
+absl::Status RecoverablePipeline::KeepAnew() {
   // A number that no other state has, not even one that a failed step has left
   // somewhere: states of two histories are never combined, and the journal's
   // note is of this one.
-  const int64_t number = next_ + 1;
+  const int64_t number = next_ + static_cast<int64_t>(Pipeline::kMostUnderWay);
   RETURN_IF_ERROR(WriteJournal(number));
   RETURN_IF_ERROR(Load(number, {}));
-  const rpc::CallOptions options{.timeout = recovery_.timeout};
-  std::vector<Future<void>> safe;
-  for (const RRef<StateKeeper>& keeper : keepers_)
-    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, number));
-  RETURN_IF_ERROR(WaitAll(safe).Await(kNoLimit));
+  RETURN_IF_ERROR(safe_->Await(kNoLimit));
   batches_.clear();
   next_ = number + 1;
   return absl::OkStatus();
@@ -156,7 +157,7 @@ absl::Status RecoverablePipeline::GoBackToCheckpoint() {
   }
   RETURN_IF_ERROR(resumed.status());
   noted_ = resumed->trainer;
-  RETURN_IF_ERROR(Keep());
+  RETURN_IF_ERROR(KeepAnew());
   resumed_ = *std::move(resumed);
   ++returns_;
   const absl::Status lost = absl::DataLossError(

@@ -126,7 +126,6 @@ absl::Status StageGroup::StepParameters(const Task& task,
   } else if (clips && task.optimizer != nullptr) {
     square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));
   }
-  RETURN_IF_ERROR(AwaitSafe(task));
   progress.ran.Set(square_norm);
   const Future<double> agreed = progress.agreed.future();
   absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
@@ -137,22 +136,13 @@ absl::Status StageGroup::StepParameters(const Task& task,
   if (report.overflowed) return absl::OkStatus();
   if (clips) request.norm = std::sqrt(*all);
   RETURN_IF_ERROR(StepHeld(task, gradients, request));
-  if (task.keeper != nullptr) task.keeper->KeepHeld(task.order.kept_as);
+  KeepHeld(task);
   return absl::OkStatus();
 }
 
-// A worker that has agreed to a step may still have to return to the one
-// before.
-absl::Status StageGroup::AwaitSafe(const Task& task) {
-  if (task.keeper == nullptr) return absl::OkStatus();
-  const Promise<void> safe;
-  task.keeper->Safe(task.order.kept_as - 1)
-      .OnReady([safe](const absl::Status& status) { safe.Set(status); });
-  task.progress->agreed.future().OnReady(
-      [safe](const absl::StatusOr<double>& agreed) {
-        if (!agreed.ok()) safe.Set(agreed.status());
-      });
-  return safe.future().Await(LeftOf(task.deadline));
+void StageGroup::KeepHeld(const Task& task) {
+  if (task.keeper == nullptr || task.order.kept_as == 0) return;
+  task.keeper->KeepHeld(task.order.kept_as, task.progress->agreed.future());
 }
 
 absl::Status StageGroup::StepHeld(const Task& task,

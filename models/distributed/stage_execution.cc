@@ -59,8 +59,7 @@ bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
          task.order.request.clip_norm == optim::Clip::kNone &&
-         task.order.loss_scale == 0 &&
-         (task.keeper == nullptr || !task.plan->steps);
+         task.order.loss_scale == 0;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
@@ -93,6 +92,7 @@ absl::StatusOr<GroupReport> StageGroup::GiveProgram(const Task& task) const {
   report.last = program.Report();
   RETURN_IF_ERROR(StepHeld(task, program.TakeGradients(), task.order.request,
                            [&](Device) { return program.skip(); }));
+  KeepHeld(task);
   return report;
 }
 

@@ -165,8 +165,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;
-  // Waits until the state before the step is safe or the step is broken.
-  static absl::Status AwaitSafe(const Task& task);
+  // If the trainer wants the state after the step to be kept, copies it.
+  static void KeepHeld(const Task& task);
   // Finishes the step; after a success, first waits until other workers have
   // received everything that was sent.
   static void End(const TaskPtr& task, absl::StatusOr<GroupReport> report);

@@ -4,9 +4,28 @@
 #include "models/distributed/state_keeper.h"
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
 
 namespace baton::dist {
+namespace {
+
+// Copies what is on GPUs within their memory: later work there then waits for
+// these copies alone, not for those to the host.
+NamedTensors OnGpus(NamedTensors tensors) {
+  std::vector<Tensor*> on_gpus;
+  std::vector<Tensor> sources;
+  for (auto& [name, tensor] : tensors) {
+    if (!tensor.device().is_cuda()) continue;
+    on_gpus.push_back(&tensor);
+    sources.push_back(tensor);
+  }
+  const std::vector<Tensor> copies = ops::CloneMany(sources);
+  for (size_t i = 0; i < copies.size(); ++i) *on_gpus[i] = copies[i];
+  return tensors;
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<StateKeeper>> StateKeeper::Make(
     rpc::CallContext& call, const KeeperSpec& spec) {
@@ -28,7 +47,9 @@ Future<void> StateKeeper::Begin(rpc::CallContext& call, int64_t step,
         [keeping, step, loads, state]() -> absl::Status {
           RETURN_IF_ERROR(keeping->own->Check(keeping->spec.epoch));
           if (loads) RETURN_IF_ERROR(keeping->state->Load(state));
-          keeping->Keep(step);
+          const Promise<void> safe = keeping->SafeOf(step);
+          ASSIGN_OR_RETURN(HostCopy copy, keeping->Copy(step));
+          keeping->Put(step, std::move(copy), safe);
           return absl::OkStatus();
         });
   };
@@ -45,22 +66,43 @@ absl::Status StateKeeper::Check() const {
   return keeping_->own->Check(keeping_->spec.epoch);
 }
 
-void StateKeeper::KeepHeld(int64_t step) { keeping_->Keep(step); }
-
-void StateKeeper::Keeping::Keep(int64_t step) {
-  const Promise<void> sent;
-  {
-    const MutexLock lock(mutex);
-    safe.erase(safe.begin(), safe.lower_bound(step - 1));
-    safe[step] = sent.future();
-  }
-  // The new copy reuses its memory.
-  const auto dropped = own->Drop(spec.epoch, {spec.place, step - 2});
-  if (!dropped.ok()) {
-    sent.Set(dropped);
+void StateKeeper::KeepHeld(int64_t step, const Future<double>& agreed) {
+  const Promise<void> safe = keeping_->SafeOf(step);
+  auto copy = keeping_->Copy(step);
+  if (!copy.ok()) {
+    safe.Set(copy.status());
     return;
   }
-  HostCopy copy = copies[static_cast<size_t>(step % 2)].Begin(state->Tensors());
+  agreed.OnReady([keeping = std::weak_ptr<Keeping>(keeping_), step, safe,
+                  copy = *std::move(copy)](const absl::StatusOr<double>& said) {
+    const auto there = keeping.lock();
+    if (said.ok() && there != nullptr) {
+      there->Put(step, copy, safe);
+    } else {
+      safe.Set(said.ok() ? absl::CancelledError("the keeper was dropped")
+                         : said.status());
+    }
+  });
+}
+
+Promise<void> StateKeeper::Keeping::SafeOf(int64_t step) {
+  const MutexLock lock(mutex);
+  while (safe.size() >= slots.size()) safe.erase(safe.begin());
+  return safe[step] = Promise<void>();
+}
+
+absl::StatusOr<HostCopy> StateKeeper::Keeping::Copy(int64_t step) {
+  Slot& slot = slots[next_slot];
+  // The new copy reuses its memory.
+  if (slot.step.has_value())
+    RETURN_IF_ERROR(own->Drop(spec.epoch, {spec.place, *slot.step}));
+  next_slot = (next_slot + 1) % slots.size();
+  slot.step = step;
+  return slot.copies.Begin(OnGpus(state->Tensors()));
+}
+
+void StateKeeper::Keeping::Put(int64_t step, HostCopy copy,
+                               const Promise<void>& sent) {
   // The task may refer to this object, because the pool joins its threads.
   pool.Post([this, step, sent, copy = std::move(copy)] {
     const absl::Status there = CatchErrors([&] {
@@ -89,7 +131,7 @@ Future<void> StateKeeper::Keeping::Send(int64_t step,
 Future<void> StateKeeper::Safe(int64_t step) {
   const MutexLock lock(keeping_->mutex);
   const auto found = keeping_->safe.find(step);
-  if (found != keeping_->safe.end()) return found->second;
+  if (found != keeping_->safe.end()) return found->second.future();
   return ReadyFuture<void>(absl::FailedPreconditionError(
       absl::StrCat("the state after step ", step, " was not kept")));
 }

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -38,12 +40,13 @@ struct KeeperSpec {
   }
 };
 
-// Copies the state of one worker of a pipeline after each step, at that worker:
-// to host memory while the step holds the modules, and from there, concurrently
-// with later steps, to the memory of a buddy. The copy of a step is dropped
-// when the next step but one is copied. Thread-safe, except that steps must
-// come one after the other. Once another trainer has taken the pipeline over,
-// neither the modules nor what is kept changes by it.
+// Copies the state of one worker of a pipeline after some of its steps, at that
+// worker: while the step holds the modules, to host memory or, on a GPU, within
+// the GPU's memory, and from there, concurrently with later steps, to host
+// memory and to the memory of a buddy. The last two copies are kept.
+// Thread-safe, except that steps must come one after the other. Once another
+// trainer has taken the pipeline over, neither the modules nor what is kept
+// changes by it.
 class StateKeeper {
  public:
   static absl::StatusOr<std::unique_ptr<StateKeeper>> Make(
@@ -57,11 +60,13 @@ class StateKeeper {
 
   // Returns PermissionDenied once another trainer has taken the pipeline over.
   absl::Status Check() const;
-  // Keeps the state after `step`, for a step that holds the modules and the
-  // worker's parameters. The state after the previous step must be safe.
-  void KeepHeld(int64_t step);
+  // Copies the state after `step`, for a step that holds the modules and the
+  // worker's parameters. The copy is kept if `agreed`, whether the step counts,
+  // becomes OK, and is dropped after an error. The last state that was kept
+  // must be safe at all workers, because the one before it is dropped.
+  void KeepHeld(int64_t step, const Future<double>& agreed);
   // Done when the buddy has the state after `step`, which is one of the last
-  // two.
+  // two that were kept.
   Future<void> Safe(int64_t step);
 
   using Exports =
@@ -73,13 +78,23 @@ class StateKeeper {
     KeeperSpec spec;
     std::shared_ptr<const WorkerState> state;
     std::shared_ptr<StateStore> own;
-    // The steps use these in turn.
-    std::array<HostCopies, 2> copies;
+    struct Slot {
+      HostCopies copies{};
+      std::optional<int64_t> step = std::nullopt;
+    };
+    std::array<Slot, 2> slots;  // the states use these in turn
+    size_t next_slot = 0;
     Mutex mutex;
-    std::map<int64_t, Future<void>> safe ABSL_GUARDED_BY(mutex);
+    std::map<int64_t, Promise<void>> safe ABSL_GUARDED_BY(mutex);
     ThreadPool pool{1, "keeper"};  // waits for copies and sends them
 
-    void Keep(int64_t step);
+    // Begins the copies. Returns an error if another trainer has taken the
+    // pipeline over.
+    absl::StatusOr<HostCopy> Copy(int64_t step);
+    // Stores what was copied here and at the buddy.
+    void Put(int64_t step, HostCopy copy, const Promise<void>& sent);
+    // What Safe waits for.
+    Promise<void> SafeOf(int64_t step);
     Future<void> Send(int64_t step, const NamedTensors& copy) const;
   };
   explicit StateKeeper(std::shared_ptr<Keeping> keeping)

@@ -151,7 +151,9 @@ struct StepOrder {
   Values inputs{};
   Tensor targets;       // for the last stage
   StepRequest request;  // for the plan's optimizer
-  int64_t kept_as = 0;  // for the plan's keeper: the number of the state
+  // For the plan's keeper: the number of the state after the step; 0: it is not
+  // kept.
+  int64_t kept_as = 0;
   // The loss is multiplied by this, and gradients are divided by it before the
   // step. If one overflows at any worker, no worker steps. 0: no scale.
   double loss_scale = 0;

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "core/future.h"
+#include "core/status.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::examples {
@@ -28,21 +30,29 @@ TrainingBatch BatchOf(int64_t rows) {
 class PromisedModel final : public Trainable {
  public:
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override {
-    return TrainStepAsync(batch).Await(kNoLimit);
+    RETURN_IF_ERROR(BeginStep(batch));
+    return AwaitStep();
   }
-  Future<double> TrainStepAsync(const TrainingBatch&) override {
-    size_t under_way = 1;
-    for (size_t i = 0; i < begun_; ++i) under_way += !steps[i].future().ready();
-    most_under_way = std::max(most_under_way, under_way);
-    return steps[begun_++].future();
+  size_t most_under_way() const override { return 2; }
+  absl::Status BeginStep(const TrainingBatch&) override {
+    if (!refusal.ok()) return refusal;
+    ++begun_;
+    most_begun = std::max(most_begun, begun_ - awaited_);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<double> AwaitStep() override {
+    return steps[awaited_++].future().Await(kNoLimit);
   }
   size_t begun() const { return begun_; }
+  size_t awaited() const { return awaited_; }
 
   std::vector<Promise<double>> steps = std::vector<Promise<double>>(8);
-  size_t most_under_way = 0;
+  absl::Status refusal;  // of BeginStep
+  size_t most_begun = 0;
 
  private:
   size_t begun_ = 0;
+  size_t awaited_ = 0;
 };
 
 // What a test is told.
@@ -72,7 +82,7 @@ TEST(TrainSteps, TwoAreUnderWayAndLossesComeInTheirOrder) {
   ASSERT_THAT(steps.Begin(BatchOf(3)), IsOk());
   ender.join();
   EXPECT_EQ(model.begun(), 3u);
-  EXPECT_EQ(model.most_under_way, 2u);
+  EXPECT_EQ(model.most_begun, 2u);
   std::thread finisher([&] {
     model.steps[2].Set(0.3);
     model.steps[1].Set(0.2);
@@ -108,11 +118,26 @@ TEST(TrainSteps, EndWithAnErrorOfWhoIsTold) {
   PromisedModel model;
   const absl::Status full = absl::UnavailableError("the disk is full");
   TrainSteps steps(model, [&](const TrainSteps::Done&) { return full; });
+  for (Promise<double>& step : model.steps) step.Set(0.1);
+  EXPECT_THAT(steps.Begin(BatchOf(1)), IsOk());
+  EXPECT_THAT(steps.Begin(BatchOf(1)), IsOk());
+  EXPECT_EQ(steps.Begin(BatchOf(1)), full);
+  EXPECT_EQ(steps.Begin(BatchOf(1)), full);
+  EXPECT_EQ(model.begun(), 2u);
+  EXPECT_EQ(model.awaited(), 2u);
+}
+
+TEST(TrainSteps, EndWithTheErrorOfAStepThatCannotBegin) {
+  PromisedModel model;
+  Told told;
+  TrainSteps steps(model, told.Listen());
+  ASSERT_THAT(steps.Begin(BatchOf(1)), IsOk());
+  model.refusal = absl::DataLossError("bob and carol are lost");
   model.steps[0].Set(0.1);
-  model.steps[1].Set(0.2);
-  EXPECT_EQ(steps.Begin(BatchOf(1)), full);
-  EXPECT_EQ(steps.Begin(BatchOf(1)), full);
-  EXPECT_EQ(model.begun(), 1u);
+  EXPECT_EQ(steps.Begin(BatchOf(1)), model.refusal);
+  EXPECT_EQ(model.awaited(), 1u);
+  EXPECT_EQ(steps.under_way(), 0);
+  EXPECT_EQ(steps.Finish(), model.refusal);
 }
 
 TEST(TrainSteps, AreOverWhenTheyAreDropped) {

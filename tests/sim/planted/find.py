@@ -70,15 +70,15 @@ PLAIN_BUGS = [
 ]
 # Of commit and recovery, which --pipelines runs.
 PIPELINE_BUGS = [
-    ("commits_before_the_last_is_safe",
-     "models/distributed/stage_agreement.cc",
-     "  RETURN_IF_ERROR(AwaitSafe(task));\n"),
+    ("keeps_before_the_last_is_safe", "models/distributed/recovery.cc",
+     "  if (!safe_.has_value() || !safe_->ready() || !safe_->Await().ok()) "
+     "return 0;\n"),
     ("trainers_are_not_fenced", "models/distributed/stage_group.cc",
      "    RETURN_IF_ERROR(task.keeper->Check());\n"),
     ("states_are_not_loaded", "models/distributed/state_keeper.cc",
      "          if (loads) RETURN_IF_ERROR(keeping->state->Load(state));\n"),
     ("steps_are_not_noted", "models/distributed/recovery.cc",
-     "  RETURN_IF_ERROR(WriteJournal(next_ - 1));\n"),
+     "  if (begun.ok() && last == kept_) begun = WriteJournal(last);\n"),
 ]
 # Of servers that take over, which --servers runs.
 SERVER_BUGS = [

@@ -140,8 +140,9 @@ TEST_F(LostTrainer, AnotherGoesOnWhereItWas) {
     const int last = trainings_.losses().rbegin()->first;
     if (!tell) name = absl::StrCat("trainer", kill);  // its name is taken yet
     const int after = trainings_.Start(name, 0);
-    // Of the last step it had no time to tell, or to note it.
-    ASSERT_GE(after, last);
+    // States are kept as soon as the last one is safe, on an idle machine every
+    // other step. Of its last step the trainer had no time to tell.
+    ASSERT_GE(after + RecoveryOptions().most_redone, last);
     ASSERT_LE(after, last + 2);
   }
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(trainings_.Step(name));
@@ -152,7 +153,7 @@ TEST_F(LostTrainer, OneThatWakesUpLateIsRefused) {
   ASSERT_EQ(trainings_.Start("trainer", 4), 0);
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(trainings_.Step("trainer"));
   trainings_.processes()["trainer"].Kill(SIGSTOP);
-  ASSERT_GE(trainings_.Start("trainer2", 0), 4);
+  ASSERT_GE(trainings_.Start("trainer2", 0), 1);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(trainings_.Step("trainer2"));
   trainings_.processes()["trainer"].Kill(SIGCONT);
   while (trainings_.Step("trainer")) {  // said before it was stopped

@@ -58,12 +58,20 @@ class RecoveredStages {
     EXPECT_THAT(made, testing::IsOk());
     return made.ok() ? *std::move(made) : nullptr;
   }
-  // On a batch that the number gives.
-  static absl::StatusOr<dist::Pipeline::StepResult> Step(
-      RecoverablePipeline& pipeline, int step) {
+  // Inputs and targets that the number gives.
+  static std::pair<Tensor, Tensor> BatchOf(int step) {
     Generator generator(static_cast<uint64_t>(step) + 11);
     const Tensor x = RandNormal({kRows, kWidth}, generator);
-    return pipeline.Step(x, RandInt(0, kWidth, {kRows}, generator));
+    return {x, RandInt(0, kWidth, {kRows}, generator)};
+  }
+  static absl::StatusOr<dist::Pipeline::StepResult> Step(
+      RecoverablePipeline& pipeline, int step) {
+    const auto [inputs, targets] = BatchOf(step);
+    return pipeline.Step(inputs, targets);
+  }
+  static absl::Status BeginStep(RecoverablePipeline& pipeline, int step) {
+    const auto [inputs, targets] = BatchOf(step);
+    return pipeline.BeginStep(inputs, targets);
   }
   // Of that; -1 after an error.
   static double LossOf(RecoverablePipeline& pipeline, int step) {

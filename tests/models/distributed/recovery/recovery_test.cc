@@ -24,11 +24,15 @@ namespace baton::dist {
 namespace {
 
 using absl::StatusCode;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using testing::Fails;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::IsOk;
+using ::testing::Lt;
 
 TEST_F(RecoveryTest, ASpareTakesThePlaceOfAnyWorkerThatIsLost) {
   for (const std::string& victim : kStages) {
@@ -219,6 +223,110 @@ TEST_F(RecoveryTest, AnErrorOfTheBatchLeavesAllAsItWas) {
   EXPECT_EQ(Losses(*pipeline, {{0, breaks}, {3, breaks}}), wanted_);
   EXPECT_EQ(pipeline->steps(), kSteps);
   EXPECT_THAT(recoveries_, IsEmpty());
+}
+
+TEST_F(RecoveryTest, StepsUnderWayAreDoneAgain) {
+  for (const int at : {1, 2, kSteps - 1}) {
+    SCOPED_TRACE(at);
+    testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "spare1"}));
+    RecoveredStages stages(cluster["trainer"], kStages);
+    recoveries_.clear();
+    const auto pipeline = stages.Pipeline(Recorded());
+    std::vector<double> losses;
+    const auto await = [&] {
+      const auto result = pipeline->AwaitStep();
+      ASSERT_THAT(result, IsOk());
+      losses.push_back(result->loss);
+    };
+    ASSERT_THAT(RecoveredStages::BeginStep(*pipeline, 0), IsOk());
+    for (int step = 1; step < kSteps; ++step) {
+      ASSERT_THAT(RecoveredStages::BeginStep(*pipeline, step), IsOk());
+      EXPECT_THAT(RecoveredStages::BeginStep(*pipeline, step),
+                  Fails(StatusCode::kFailedPrecondition, "under way: 2"));
+      EXPECT_THAT(pipeline->Keep(),
+                  Fails(StatusCode::kFailedPrecondition, "under way: 2"));
+      if (step == at) cluster.Kill("two");
+      await();
+    }
+    await();
+    EXPECT_EQ(losses, wanted_);
+    ASSERT_EQ(recoveries_.size(), 1u);
+    EXPECT_THAT(recoveries_[0].lost, ElementsAre("two"));
+    EXPECT_THAT(pipeline->AwaitStep(),
+                Fails(StatusCode::kFailedPrecondition, "no step"));
+  }
+}
+
+TEST_F(RecoveryTest, AfterAnErrorOfABatchNoStepIsUnderWay) {
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(Recorded());
+  std::vector<double> losses = {RecoveredStages::LossOf(*pipeline, 0)};
+  ASSERT_THAT(
+      pipeline->BeginStep(
+          Tensor::Ones({RecoveredStages::kRows, RecoveredStages::kWidth + 1}),
+          Tensor::Zeros({RecoveredStages::kRows}, {.dtype = DType::kI64})),
+      IsOk());
+  ASSERT_THAT(RecoveredStages::BeginStep(*pipeline, 1), IsOk());
+  EXPECT_THAT(std::string(pipeline->AwaitStep().status().message()),
+              HasSubstr("stage 0 of 3"));
+  EXPECT_THAT(pipeline->AwaitStep(),
+              Fails(StatusCode::kFailedPrecondition, "no step"));
+  for (int step = 1; step < kSteps; ++step)
+    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
+  EXPECT_EQ(losses, wanted_);
+  EXPECT_THAT(recoveries_, IsEmpty());
+}
+
+// Copies reach the buddies a second late.
+TEST_F(RecoveryTest, StepsDoNotWaitForCopiesUntilTooManyWouldBeRepeated) {
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers =
+      OptionsOf({"one", "two", "three", "spare1"});
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  RecoveryOptions options = Recorded();
+  options.most_redone = 5;
+  const auto pipeline = stages.Pipeline(options);
+  constexpr std::chrono::milliseconds kLate{1000};
+  faults->Add({.kind = rpc::FaultKind::kDelay,
+               .matches =
+                   [](const rpc::WorkerInfo&, const std::string&,
+                      const rpc::Message& message) {
+                     return message.tensors.size() > 4;  // a state
+                   },
+               .delay = kLate});
+  std::vector<double> seconds;
+  std::vector<double> losses;
+  for (int step = 0; step < kSteps; ++step) {
+    if (step == kSteps - 1) cluster.Kill("two");
+    const auto begin = std::chrono::steady_clock::now();
+    losses.push_back(RecoveredStages::LossOf(*pipeline, step));
+    seconds.push_back(
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+            .count());
+  }
+  EXPECT_EQ(losses, wanted_);
+  EXPECT_GT(faults->injected(), 0);
+  ASSERT_EQ(recoveries_.size(), 1u);
+  EXPECT_GT(recoveries_[0].redone, 2);
+  EXPECT_LE(recoveries_[0].redone, 2 * options.most_redone);
+  EXPECT_THAT(std::vector(seconds.begin(), seconds.begin() + 5), Each(Lt(0.5)));
+  EXPECT_THAT(std::vector(seconds.begin() + 5, seconds.end() - 1),
+              Contains(Gt(0.1)));
+}
+
+TEST_F(RecoveryTest, AJournalTakesOneStepAtATime) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline({.journal = folder / "journal"});
+  EXPECT_EQ(pipeline->most_under_way(), 1u);
+  ASSERT_THAT(RecoveredStages::BeginStep(*pipeline, 0), IsOk());
+  EXPECT_THAT(RecoveredStages::BeginStep(*pipeline, 1),
+              Fails(StatusCode::kFailedPrecondition, "under way: 1"));
+  EXPECT_THAT(pipeline->AwaitStep(), IsOk());
 }
 
 TEST_F(RecoveryTest, AnEvaluationIsDoneAgainToo) {
