@@ -5,6 +5,7 @@
 
 #include <unordered_set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/engine.h"
 #include "core/graph.h"
@@ -295,7 +296,10 @@ void Optimizer::ZeroGrad() {
 
 StateDict Optimizer::ExportState() const {
   StateDict result = SharedState();
-  for (auto& [key, tensor] : result) tensor = tensor.Clone();
+  for (auto& [key, tensor] : result) {
+    const bool counts = absl::EndsWith(key, absl::StrCat(".", kStep));
+    tensor = (counts ? tensor.To(Device::Cpu()) : tensor).Clone();
+  }
   return result;
 }
 
@@ -305,7 +309,7 @@ StateDict Optimizer::SharedState() const {
     const State& state = states_[i];
     if (!state.steps.defined()) continue;
     const std::string prefix = names_[i] + ".";
-    result[prefix + kStep] = state.steps.To(Device::Cpu());
+    result[prefix + kStep] = state.steps;
     for (size_t t = 0; t < state.tensors.size(); ++t)
       if (state.tensors[t].defined())
         result[prefix + SlotsOf(i)[t].name] = state.tensors[t];

@@ -119,7 +119,8 @@ class Optimizer {
   const std::vector<std::string>& names() const { return names_; }
 
   // ExportState returns copies. SharedState returns the optimizer's own
-  // tensors, which the next step changes: for callers that copy them at once.
+  // tensors, which the next step changes, without waiting for a GPU: for
+  // callers that copy them at once.
   StateDict ExportState() const;
   StateDict SharedState() const;
   // Copies the state in. InvalidArgument names an entry that is unknown,

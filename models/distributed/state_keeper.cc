@@ -10,19 +10,12 @@
 namespace baton::dist {
 namespace {
 
-// Copies what is on GPUs within their memory: later work there then waits for
-// these copies alone, not for those to the host.
-NamedTensors OnGpus(NamedTensors tensors) {
-  std::vector<Tensor*> on_gpus;
+// Replaces tensors on GPUs by copies there.
+void CloneAll(NamedTensors& on_gpus) {
   std::vector<Tensor> sources;
-  for (auto& [name, tensor] : tensors) {
-    if (!tensor.device().is_cuda()) continue;
-    on_gpus.push_back(&tensor);
-    sources.push_back(tensor);
-  }
-  const std::vector<Tensor> copies = ops::CloneMany(sources);
-  for (size_t i = 0; i < copies.size(); ++i) *on_gpus[i] = copies[i];
-  return tensors;
+  for (const auto& [name, tensor] : on_gpus) sources.push_back(tensor);
+  const std::vector<Tensor> clones = ops::CloneMany(sources);
+  for (size_t i = 0; auto& [name, tensor] : on_gpus) tensor = clones[i++];
 }
 
 }  // namespace
@@ -48,8 +41,8 @@ Future<void> StateKeeper::Begin(rpc::CallContext& call, int64_t step,
           RETURN_IF_ERROR(keeping->own->Check(keeping->spec.epoch));
           if (loads) RETURN_IF_ERROR(keeping->state->Load(state));
           const Promise<void> safe = keeping->SafeOf(step);
-          ASSIGN_OR_RETURN(HostCopy copy, keeping->Copy(step));
-          keeping->Put(step, std::move(copy), safe);
+          ASSIGN_OR_RETURN(auto copied, keeping->Copy(step));
+          keeping->Put(step, std::move(copied), safe);
           return absl::OkStatus();
         });
   };
@@ -68,21 +61,22 @@ absl::Status StateKeeper::Check() const {
 
 void StateKeeper::KeepHeld(int64_t step, const Future<double>& agreed) {
   const Promise<void> safe = keeping_->SafeOf(step);
-  auto copy = keeping_->Copy(step);
-  if (!copy.ok()) {
-    safe.Set(copy.status());
+  auto copied = keeping_->Copy(step);
+  if (!copied.ok()) {
+    safe.Set(copied.status());
     return;
   }
-  agreed.OnReady([keeping = std::weak_ptr<Keeping>(keeping_), step, safe,
-                  copy = *std::move(copy)](const absl::StatusOr<double>& said) {
-    const auto there = keeping.lock();
-    if (said.ok() && there != nullptr) {
-      there->Put(step, copy, safe);
-    } else {
-      safe.Set(said.ok() ? absl::CancelledError("the keeper was dropped")
-                         : said.status());
-    }
-  });
+  agreed.OnReady(
+      [keeping = std::weak_ptr<Keeping>(keeping_), step, safe,
+       copied = *std::move(copied)](const absl::StatusOr<double>& said) {
+        const auto there = keeping.lock();
+        if (said.ok() && there != nullptr) {
+          there->Put(step, copied, safe);
+        } else {
+          safe.Set(said.ok() ? absl::CancelledError("the keeper was dropped")
+                             : said.status());
+        }
+      });
 }
 
 Promise<void> StateKeeper::Keeping::SafeOf(int64_t step) {
@@ -91,28 +85,39 @@ Promise<void> StateKeeper::Keeping::SafeOf(int64_t step) {
   return safe[step] = Promise<void>();
 }
 
-absl::StatusOr<HostCopy> StateKeeper::Keeping::Copy(int64_t step) {
+absl::StatusOr<StateKeeper::Keeping::Copied> StateKeeper::Keeping::Copy(
+    int64_t step) {
   Slot& slot = slots[next_slot];
   // The new copy reuses its memory.
   if (slot.step.has_value())
     RETURN_IF_ERROR(own->Drop(spec.epoch, {spec.place, *slot.step}));
   next_slot = (next_slot + 1) % slots.size();
   slot.step = step;
-  return slot.copies.Begin(OnGpus(state->Tensors()));
+  Copied copied{.slot = &slot};
+  for (auto& [name, tensor] : state->Tensors())
+    (tensor.device().is_cuda() ? copied.on_gpus : copied.on_cpu)[name] = tensor;
+  copied.on_cpu = slot.of_cpu.Begin(copied.on_cpu).Wait();
+  CloneAll(copied.on_gpus);
+  return copied;
 }
 
-void StateKeeper::Keeping::Put(int64_t step, HostCopy copy,
+void StateKeeper::Keeping::Put(int64_t step, Copied copied,
                                const Promise<void>& sent) {
   // The task may refer to this object, because the pool joins its threads.
-  pool.Post([this, step, sent, copy = std::move(copy)] {
+  pool.Post([this, step, sent, copied = std::move(copied)]() mutable {
+    NamedTensors state = std::move(copied.on_cpu);
     const absl::Status there = CatchErrors([&] {
-      return own->Put(spec.epoch, {spec.place, step}, copy.Wait());
+      HostCopy copy = copied.slot->of_gpus.Begin(copied.on_gpus);
+      copied.on_gpus.clear();
+      copy.Wait();
+      state.merge(std::move(copy.tensors));
+      return own->Put(spec.epoch, {spec.place, step}, state);
     });
     if (!there.ok()) {
       sent.Set(there);
       return;
     }
-    Send(step, copy.tensors).OnReady([sent](const absl::Status& status) {
+    Send(step, state).OnReady([sent](const absl::Status& status) {
       sent.Set(status);
     });
   });

@@ -79,8 +79,13 @@ class StateKeeper {
     std::shared_ptr<const WorkerState> state;
     std::shared_ptr<StateStore> own;
     struct Slot {
-      HostCopies copies{};
+      HostCopies of_cpu{}, of_gpus{};
       std::optional<int64_t> step = std::nullopt;
+    };
+    // A state that was copied, on a GPU within its memory, for that slot.
+    struct Copied {
+      NamedTensors on_cpu{}, on_gpus{};
+      Slot* slot = nullptr;
     };
     std::array<Slot, 2> slots;  // the states use these in turn
     size_t next_slot = 0;
@@ -88,11 +93,10 @@ class StateKeeper {
     std::map<int64_t, Promise<void>> safe ABSL_GUARDED_BY(mutex);
     ThreadPool pool{1, "keeper"};  // waits for copies and sends them
 
-    // Begins the copies. Returns an error if another trainer has taken the
-    // pipeline over.
-    absl::StatusOr<HostCopy> Copy(int64_t step);
-    // Stores what was copied here and at the buddy.
-    void Put(int64_t step, HostCopy copy, const Promise<void>& sent);
+    // Returns an error if another trainer has taken the pipeline over.
+    absl::StatusOr<Copied> Copy(int64_t step);
+    // Stores what was copied here, in host memory, and at the buddy.
+    void Put(int64_t step, Copied copied, const Promise<void>& sent);
     // What Safe waits for.
     Promise<void> SafeOf(int64_t step);
     Future<void> Send(int64_t step, const NamedTensors& copy) const;

@@ -235,6 +235,20 @@ TEST(Optimizer, ExportsCopies) {
   EXPECT_EQ(state.at("0.momentum_buffer").Item(), 1);
 }
 
+// On a GPU nothing is brought to the host, which would wait for it.
+TEST(Optimizer, SharesTensorsWhereTheyAre) {
+  Variable x = Leaf({1});
+  Sgd sgd({x}, {.lr = 1, .momentum = 0.5});
+  x.set_grad(Put<float>({1}));
+  sgd.Step();
+  const StateDict state = sgd.SharedState();
+  for (const char* const key : {"0.step", "0.momentum_buffer"})
+    EXPECT_EQ(state.at(key).device(), test::TestDevice()) << key;
+  EXPECT_EQ(sgd.ExportState().at("0.step").device(), Device::Cpu());
+  sgd.Step();
+  EXPECT_EQ(state.at("0.step").Item(), 2);
+}
+
 TEST(Optimizer, RefusesStateThatDoesNotFitAndKeepsItsOwn) {
   Variable x = Leaf({1});
   Sgd sgd({x}, {.lr = 1, .momentum = 0.5});

@@ -117,6 +117,7 @@ absl::Status PipelineTrainer::Make() {
   dist::RecoveryOptions recovery;
   recovery.successor_timeout = seconds(30);
   recovery.timeout = seconds(60);
+  recovery.most_redone = Training::kMostRedone;
   recovery.journal = options_.journal;
   recovery.grace = kGrace;
   ASSIGN_OR_RETURN(

@@ -22,6 +22,8 @@ class Training {
   static constexpr int64_t kWidth = 4, kRows = 6, kSplit = 2;
   static constexpr double kDrop = 0.25;
   static constexpr optim::SgdOptions kSgd{.lr = 0.1, .momentum = 0.9};
+  // As RecoveryOptions has it.
+  static constexpr int64_t kMostRedone = 3;
 
   // No stages: there is nothing to train.
   Training(uint64_t seed, int stages, int64_t steps);

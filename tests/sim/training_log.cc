@@ -3,6 +3,7 @@
 
 #include "tests/sim/training_log.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "absl/algorithm/container.h"
@@ -47,9 +48,9 @@ bool TrainingLog::MayBeFollowed(int group) const {
 }
 
 size_t TrainingLog::OthersLost() const {
-  size_t lost = ledger_.lost(ended_[0]);
+  size_t lost = ledger_.lost(ended_.front());
   for (const auto& [group, trainer] : trainers_)
-    lost -= ledger_.IsLost(trainer.incarnation, ended_[0]) ? 1 : 0;
+    lost -= ledger_.IsLost(trainer.incarnation, ended_.front()) ? 1 : 0;
   return lost;
 }
 
@@ -81,14 +82,15 @@ void TrainingLog::Made(int group, int64_t after, const std::string& line,
       !HasFollowed(trainer, trainers_.at(maker_)))
     return;
   maker_ = group;
-  // The last step may not have been noted yet.
-  if (!line.empty() && after < last_ - 1 && OthersLost() == 0) {
+  // The states after later steps may not have been kept and noted yet.
+  if (!line.empty() && after < last_ - Training::kMostRedone &&
+      OthersLost() == 0) {
     world.Fail(absl::StrCat("a trainer begins after step ", after,
                             ", no other worker was lost, and step ", last_,
                             " had been done"));
   }
   last_ = after;
-  ended_ = {trainer.since, trainer.since};
+  ended_.fill(trainer.since);
 }
 
 void TrainingLog::NotMade(int group, const absl::Status& why) {
@@ -129,7 +131,8 @@ void TrainingLog::Ended(int group, double loss) {
   }
   if (maker_ != group) return;
   last_ = trainer.step;
-  ended_ = {ended_[1], world.now()};
+  std::shift_left(ended_.begin(), ended_.end(), 1);
+  ended_.back() = world.now();
 }
 
 void TrainingLog::Failed(int group, const absl::Status& why) {
@@ -140,8 +143,8 @@ void TrainingLog::Failed(int group, const absl::Status& why) {
   if (MayBeFollowed(group)) return;
   const bool refused = absl::IsPermissionDenied(why);
   // A worker and who kept its state; or the trainer.
-  if (!refused &&
-      (OthersLost() > 1 || ledger_.IsLost(trainer.incarnation, ended_[0]))) {
+  if (!refused && (OthersLost() > 1 ||
+                   ledger_.IsLost(trainer.incarnation, ended_.front()))) {
     return;
   }
   world.Fail(absl::StrCat(

@@ -65,7 +65,7 @@ class TrainingLog {
   static bool HasFollowed(const Trainer& other, const Trainer& trainer);
   // Whether another one may have claimed the training since this one has.
   bool MayBeFollowed(int group) const;
-  // Workers that were no trainers, since the step before the last had ended.
+  // Workers that were no trainers, since a step had ended whose state is safe.
   size_t OthersLost() const;
 
   const Training& training_;
@@ -74,8 +74,9 @@ class TrainingLog {
   uint64_t makings_ = 0;  // that have begun or ended
   int maker_ = -1;        // whose claim to the training is the last one
   int64_t last_ = 0;      // step that anybody was told of
-  // When the step before it had ended, and it had.
-  std::array<Nanos, 2> ended_{};
+  // When the steps before it had ended, of which one has a state that is safe,
+  // and it had.
+  std::array<Nanos, Training::kMostRedone + 1> ended_{};
   std::set<std::string> lines_;
   bool over_ = false;
 };
