@@ -292,7 +292,8 @@ class RecoverablePipeline {
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible
-  // States have numbers: one after each step, and those that Keep keeps.
+  // States have numbers: that after each step, whether it is kept or not, and
+  // those that Keep keeps.
   // That of the state after the next step, or the first one under way.
   int64_t next_ = 1;
   int64_t steps_ = 0;

@@ -48,12 +48,11 @@ struct StateClaim {
   }
 };
 
-// The states after the last two steps in the host memory of a pipeline's
-// worker: its own and, as a buddy, those of another worker. Survives when the
-// pipeline is made anew and, if the pipeline has a name, for a while when its
-// trainer is lost. Once another trainer has claimed the states, every request
-// of an earlier one returns PermissionDenied, which names the other.
-// Thread-safe.
+// The last two states that were kept in the host memory of a pipeline's worker:
+// its own and, as a buddy, those of another worker. Survives when the pipeline
+// is made anew and, if the pipeline has a name, for a while when its trainer is
+// lost. Once another trainer has claimed the states, every request of an
+// earlier one returns PermissionDenied, which names the other. Thread-safe.
 class StateStore {
  public:
   // Returns a new store, or the one of that name. PermissionDenied if a later

@@ -85,7 +85,7 @@ struct StepPlan {
   // gradients go to the call's context.
   bool steps = false;
   std::optional<RRef<OptimizerHost>> optimizer = std::nullopt;
-  // Copies the worker's state after each step of parameters.
+  // Copies the worker's state after the steps that are to be kept.
   std::optional<RRef<StateKeeper>> keeper = std::nullopt;
   static constexpr auto Fields() {
     return std::tuple{&StepPlan::id,       &StepPlan::program,
