@@ -382,7 +382,8 @@ absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
     ASSIGN_OR_RETURN(redone_, Run(batch));
     ++record.redone;
   }
-  return absl::OkStatus();
+  // A step that was redone has waited for these states.
+  return record.redone > 0 ? absl::OkStatus() : AwaitSafe(after);
 }
 
 }  // namespace baton::dist

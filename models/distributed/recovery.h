@@ -139,9 +139,9 @@ struct RecoveryOptions {
 // not outlive the agent and the optimizer. Confined to one thread.
 class RecoverablePipeline {
  public:
-  // Returns the errors of Pipeline::Make and of the journal, and
-  // InvalidArgument for a loss that is a module and for a loss scale, which
-  // cannot be recovered.
+  // Once it has returned, any worker may be lost. Returns the errors of
+  // Pipeline::Make and of the journal, and InvalidArgument for a loss that is a
+  // module and for a loss scale, which cannot be recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
@@ -240,6 +240,8 @@ class RecoverablePipeline {
   absl::Status MakeKeepers();
   // If `from` is empty, the state stays as it is.
   absl::Status Load(int64_t step, const std::vector<RRef<StateStore>>& from);
+  // Waits until the workers' buddies have the states of this number.
+  absl::Status AwaitSafe(int64_t number) const;
   absl::Status Redo(int64_t after, int64_t last, Recovery& record);
   absl::Status GoBackToCheckpoint();
 

@@ -78,6 +78,7 @@ absl::Status RecoverablePipeline::TakeUp() {
     const auto kept = members_.NewestKept(found.back().step);
     if (!kept || kept->step != found.back().step) continue;
     RETURN_IF_ERROR(Load(kept->step, kept->stores));
+    RETURN_IF_ERROR(AwaitSafe(kept->step));
     const NamedTensors& state = found.back().state;
     RETURN_IF_ERROR(optimizer_.import_rates(PartOf(state, kRates)));
     steps_ = StepsOf(found.back());
@@ -85,11 +86,9 @@ absl::Status RecoverablePipeline::TakeUp() {
     noted_ = resumed_->trainer;
     next_ = kept->step + 1;
     LogInfo("recovery: the training is taken up after step ", steps_);
-    for (JournalEntry& entry : found) {
-      entry.trainer = options_.epoch / kEpochsOfTrainer;
-      RETURN_IF_ERROR(journal_->Write(entry));
-    }
-    return absl::OkStatus();
+    // This removes all other entries, so its state must be safe by now.
+    found.back().trainer = options_.epoch / kEpochsOfTrainer;
+    return journal_->Write(found.back());
   }
   // What others than the members still have must not be taken for later states.
   if (journal_.has_value())
@@ -98,7 +97,8 @@ absl::Status RecoverablePipeline::TakeUp() {
     LogWarning("recovery: no worker has the states after step ", last,
                " any more, to which the journal has come");
   }
-  return Load(0, {});
+  RETURN_IF_ERROR(Load(0, {}));
+  return AwaitSafe(0);
 }
 
 absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
@@ -125,6 +125,14 @@ void RecoverablePipeline::GuardCheckpoints() {
   });
 }
 
+absl::Status RecoverablePipeline::AwaitSafe(int64_t number) const {
+  const rpc::CallOptions options{.timeout = recovery_.timeout};
+  std::vector<Future<void>> safe;
+  for (const RRef<StateKeeper>& keeper : keepers_)
+    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, number));
+  return WaitAll(safe).Await(kNoLimit);
+}
+
 absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(status_);
   // A number that no other state has, not even one that a failed step has left
@@ -133,11 +141,7 @@ absl::Status RecoverablePipeline::Keep() {
   const int64_t number = next_ + 1;
   RETURN_IF_ERROR(WriteJournal(number));
   RETURN_IF_ERROR(Load(number, {}));
-  const rpc::CallOptions options{.timeout = recovery_.timeout};
-  std::vector<Future<void>> safe;
-  for (const RRef<StateKeeper>& keeper : keepers_)
-    safe.push_back(keeper.Async<&StateKeeper::Safe>(options, number));
-  RETURN_IF_ERROR(WaitAll(safe).Await(kNoLimit));
+  RETURN_IF_ERROR(AwaitSafe(number));
   batches_.clear();
   next_ = number + 1;
   return absl::OkStatus();

@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 
 constexpr char kTraining[] = "training";
 constexpr char kState[] = "state";
+// Entries that are found may be gone when they are read, because the trainer
+// before has written later ones.
+constexpr int kMostReadings = 100;
 
 struct EntryFile {
   std::string path;
@@ -65,6 +68,23 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
                       .state = PartOf(read.tensors, kState)};
 }
 
+// Of the latest trainer, by steps.
+absl::StatusOr<std::vector<JournalEntry>> ReadLatest(
+    const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
+  uint64_t latest = 0;
+  for (const EntryFile& file : files) latest = std::max(latest, file.trainer);
+  std::erase_if(files, [&](const EntryFile& f) { return f.trainer != latest; });
+  std::sort(
+      files.begin(), files.end(),
+      [](const EntryFile& a, const EntryFile& b) { return a.step < b.step; });
+  std::vector<JournalEntry> entries;
+  for (const EntryFile& file : files) {
+    ASSIGN_OR_RETURN(entries.emplace_back(), Read(file));
+  }
+  return entries;
+}
+
 absl::Status Remove(const EntryFile& file) {
   std::error_code error;
   fs::remove(file.path, error);
@@ -82,17 +102,12 @@ absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
-  ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
-  uint64_t latest = 0;
-  for (const EntryFile& file : files) latest = std::max(latest, file.trainer);
-  std::erase_if(files, [&](const EntryFile& f) { return f.trainer != latest; });
-  std::sort(
-      files.begin(), files.end(),
-      [](const EntryFile& a, const EntryFile& b) { return a.step < b.step; });
+  auto found = ReadLatest(folder);
+  for (int i = 0; i < kMostReadings && absl::IsNotFound(found.status()); ++i)
+    found = ReadLatest(folder);
+  RETURN_IF_ERROR(found.status());
   TrainerJournal journal(folder);
-  for (const EntryFile& file : files) {
-    ASSIGN_OR_RETURN(journal.found_.emplace_back(), Read(file));
-  }
+  journal.found_ = *std::move(found);
   return journal;
 }
 

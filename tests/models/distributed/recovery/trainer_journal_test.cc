@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
@@ -67,6 +69,24 @@ TEST_F(TrainerJournalTest, AnEarlierTrainersEndLeavesALaterOnesEntries) {
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(1));
   EXPECT_EQ(journal.found()[0].trainer, 2u);
+}
+
+// The trainer before goes on while another one reads.
+TEST_F(TrainerJournalTest, IsReadWhileItIsWritten) {
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.Write(Entry(1, 0)), IsOk());
+  std::atomic<bool> over = false;
+  std::thread before([&] {
+    for (int64_t step = 1; step < 100; ++step)
+      EXPECT_THAT(journal.Write(Entry(1, step)), IsOk());
+    over = true;
+  });
+  while (!over) {
+    const auto read = TrainerJournal::Open(folder_.path() + "/j");
+    EXPECT_THAT(read, IsOk());
+    EXPECT_FALSE(read.ok() && read->found().empty());
+  }
+  before.join();
 }
 
 TEST_F(TrainerJournalTest, NamesAFileThatIsNoEntry) {
