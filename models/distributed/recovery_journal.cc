@@ -49,18 +49,17 @@ StateClaim RecoverablePipeline::Claim(bool takes_up) const {
 
 absl::Status RecoverablePipeline::OpenJournal() {
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
-  const std::vector<JournalEntry>& found = journal_->found();
-  training_ = found.empty() ? NewTraining() : found.back().training;
-  if (found.empty()) {
+  while (journal_->found().empty()) {
     // Another trainer finds its name before the first step, too.
-    options_.epoch = kEpochsOfTrainer;
-    RETURN_IF_ERROR(WriteJournal(0));
+    RETURN_IF_ERROR(journal_->Begin(NewTraining()));
+    ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   }
+  const JournalEntry& found = journal_->found().back();
+  training_ = found.training;
   options_.line = absl::StrCat("training ", training_);
   ASSIGN_OR_RETURN(const uint64_t claimed,
                    members_.ClaimedEpoch(options_.line, MembersDeadline()));
-  const uint64_t before = std::max(claimed / kEpochsOfTrainer,
-                                   found.empty() ? 0 : found.back().trainer);
+  const uint64_t before = std::max(claimed / kEpochsOfTrainer, found.trainer);
   options_.epoch = (before + 1) * kEpochsOfTrainer;
   RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
   // Until then the trainer before may have gone on, and it has not since.

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/checkpoint.h"
+#include "core/file.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -68,6 +69,14 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
                       .state = PartOf(read.tensors, kState)};
 }
 
+absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
+  SafeTensors content;
+  content.tensors = AsPart(kState, entry.state);
+  content.tensors[kTraining] =
+      Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
+  return WriteSafeTensors(path, content).status();
+}
+
 // Of the latest trainer, by steps.
 absl::StatusOr<std::vector<JournalEntry>> ReadLatest(
     const std::string& folder) {
@@ -111,14 +120,25 @@ absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
   return journal;
 }
 
+absl::Status TrainerJournal::Begin(uint64_t training) const {
+  // Of two that begin at a time, one links its file.
+  const EntryFile aside{absl::StrCat(folder_, "/training-", training)};
+  const std::string path = PathOf(folder_, 0, 0);
+  RETURN_IF_ERROR(WriteEntry(aside.path, {.training = training}));
+  std::error_code error;
+  fs::create_hard_link(aside.path, path, error);
+  if (error && error != std::errc::file_exists) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", path, ": ", error.message()));
+  }
+  RETURN_IF_ERROR(Remove(aside));
+  FlushFolder(folder_);
+  return absl::OkStatus();
+}
+
 absl::Status TrainerJournal::Write(const JournalEntry& entry) const {
-  SafeTensors content;
-  content.tensors = AsPart(kState, entry.state);
-  content.tensors[kTraining] =
-      Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
   RETURN_IF_ERROR(
-      WriteSafeTensors(PathOf(folder_, entry.trainer, entry.step), content)
-          .status());
+      WriteEntry(PathOf(folder_, entry.trainer, entry.step), entry));
   ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
   for (const EntryFile& file : files) {
     const bool own = file.trainer == entry.trainer;

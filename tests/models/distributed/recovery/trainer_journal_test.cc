@@ -89,6 +89,17 @@ TEST_F(TrainerJournalTest, IsReadWhileItIsWritten) {
   before.join();
 }
 
+TEST_F(TrainerJournalTest, OneTrainingBeginsWhereTwoTrainersFindNone) {
+  const TrainerJournal one = Open(), other = Open();
+  ASSERT_THAT(one.Begin(5), IsOk());
+  ASSERT_THAT(other.Begin(6), IsOk());
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.found(), SizeIs(1));
+  EXPECT_EQ(journal.found()[0].training, 5u);
+  ASSERT_THAT(journal.Write(Entry(1, 0)), IsOk());
+  ASSERT_THAT(Open().found(), SizeIs(1));
+}
+
 TEST_F(TrainerJournalTest, NamesAFileThatIsNoEntry) {
   ASSERT_THAT(Open().Write(Entry(1, 8)), IsOk());
   const std::string path = folder_.path() + "/j/trainer-1-step-9.safetensors";
