@@ -152,6 +152,7 @@ RecoverablePipeline::RecoverablePipeline(
 int64_t RecoverablePipeline::NumberToKeep(int64_t number) {
   if (!safe_.has_value() || !safe_->ready() || !safe_->Await().ok()) return 0;
   safe_.reset();
+  last_safe_ = kept_;
   return kept_ = number;
 }
 
@@ -450,7 +451,7 @@ absl::Status RecoverablePipeline::Load(
         options, step, from.empty() ? RRef<StateStore>() : from[place]));
   }
   RETURN_IF_ERROR(WaitAll(loading).Await(kNoLimit));
-  kept_ = step;
+  kept_ = last_safe_ = step;
   safe_ = Safe(step);
   return absl::OkStatus();
 }
@@ -470,7 +471,8 @@ absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
     }
     ++record.redone;
   }
-  return absl::OkStatus();
+  // Later states are only kept once these are safe.
+  return kept_ > after ? absl::OkStatus() : safe_->Await(kNoLimit);
 }
 
 }  // namespace baton::dist

@@ -144,9 +144,9 @@ struct RecoveryOptions {
 // not outlive the agent and the optimizer. Confined to one thread.
 class RecoverablePipeline {
  public:
-  // Returns the errors of Pipeline::Make and of the journal, and
-  // InvalidArgument for a loss that is a module and for a loss scale, which
-  // cannot be recovered.
+  // Once it has returned, any worker may be lost. Returns the errors of
+  // Pipeline::Make and of the journal, and InvalidArgument for a loss that is a
+  // module and for a loss scale, which cannot be recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
@@ -289,6 +289,8 @@ class RecoverablePipeline {
   // all workers; unset while its step is under way.
   int64_t kept_ = 0;
   std::optional<Future<void>> safe_;
+  // The last one before it, or the one that all began with, if that is later.
+  int64_t last_safe_ = 0;
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible

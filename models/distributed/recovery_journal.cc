@@ -49,18 +49,17 @@ StateClaim RecoverablePipeline::Claim(bool takes_up) const {
 
 absl::Status RecoverablePipeline::OpenJournal() {
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
-  const std::vector<JournalEntry>& found = journal_->found();
-  training_ = found.empty() ? NewTraining() : found.back().training;
-  if (found.empty()) {
+  while (journal_->found().empty()) {
     // Another trainer finds its name before the first step, too.
-    options_.epoch = kEpochsOfTrainer;
-    RETURN_IF_ERROR(WriteJournal(0));
+    RETURN_IF_ERROR(journal_->Begin(NewTraining()));
+    ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   }
+  const JournalEntry& found = journal_->found().back();
+  training_ = found.training;
   options_.line = absl::StrCat("training ", training_);
   ASSIGN_OR_RETURN(const uint64_t claimed,
                    members_.ClaimedEpoch(options_.line, MembersDeadline()));
-  const uint64_t before = std::max(claimed / kEpochsOfTrainer,
-                                   found.empty() ? 0 : found.back().trainer);
+  const uint64_t before = std::max(claimed / kEpochsOfTrainer, found.trainer);
   options_.epoch = (before + 1) * kEpochsOfTrainer;
   RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
   // Until then the trainer before may have gone on, and it has not since.
@@ -78,6 +77,7 @@ absl::Status RecoverablePipeline::TakeUp() {
     const auto kept = members_.NewestKept(found.back().step);
     if (!kept || kept->step != found.back().step) continue;
     RETURN_IF_ERROR(Load(kept->step, kept->stores));
+    RETURN_IF_ERROR(safe_->Await(kNoLimit));
     const NamedTensors& state = found.back().state;
     RETURN_IF_ERROR(optimizer_.import_rates(PartOf(state, kRates)));
     steps_ = StepsOf(found.back());
@@ -85,11 +85,9 @@ absl::Status RecoverablePipeline::TakeUp() {
     noted_ = resumed_->trainer;
     next_ = kept->step + 1;
     LogInfo("recovery: the training is taken up after step ", steps_);
-    for (JournalEntry& entry : found) {
-      entry.trainer = options_.epoch / kEpochsOfTrainer;
-      RETURN_IF_ERROR(journal_->Write(entry));
-    }
-    return absl::OkStatus();
+    // This removes all other entries, so its state must be safe by now.
+    found.back().trainer = options_.epoch / kEpochsOfTrainer;
+    return journal_->Write(found.back(), kept->step);
   }
   // What others than the members still have must not be taken for later states.
   if (journal_.has_value())
@@ -98,7 +96,8 @@ absl::Status RecoverablePipeline::TakeUp() {
     LogWarning("recovery: no worker has the states after step ", last,
                " any more, to which the journal has come");
   }
-  return Load(0, {});
+  RETURN_IF_ERROR(Load(0, {}));
+  return safe_->Await(kNoLimit);
 }
 
 absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
@@ -109,7 +108,7 @@ absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
                      .state = AsPart(kNoted, noted_)};
   entry.state.merge(AsPart(kRates, optimizer_.export_rates()));
   entry.state[kSteps] = Tensor::From<int64_t>({steps_});
-  return journal_->Write(entry);
+  return journal_->Write(entry, last_safe_);
 }
 
 void RecoverablePipeline::GuardCheckpoints() {
@@ -127,7 +126,10 @@ void RecoverablePipeline::GuardCheckpoints() {
 
 absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(NoneUnderWay());
-  if (safe_.has_value()) RETURN_IF_ERROR(safe_->Await(kNoLimit));
+  if (safe_.has_value()) {
+    RETURN_IF_ERROR(safe_->Await(kNoLimit));
+    last_safe_ = kept_;
+  }
   return KeepAnew();
 }
 

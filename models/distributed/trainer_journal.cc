@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/checkpoint.h"
+#include "core/file.h"
 #include "core/status.h"
 
 namespace baton::dist {
@@ -19,6 +20,9 @@ namespace fs = std::filesystem;
 
 constexpr char kTraining[] = "training";
 constexpr char kState[] = "state";
+// Entries that are found may be gone when they are read, because the trainer
+// before has written later ones.
+constexpr int kMostReadings = 100;
 
 struct EntryFile {
   std::string path;
@@ -65,6 +69,31 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
                       .state = PartOf(read.tensors, kState)};
 }
 
+absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
+  SafeTensors content;
+  content.tensors = AsPart(kState, entry.state);
+  content.tensors[kTraining] =
+      Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
+  return WriteSafeTensors(path, content).status();
+}
+
+// Of the latest trainer, by steps.
+absl::StatusOr<std::vector<JournalEntry>> ReadLatest(
+    const std::string& folder) {
+  ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
+  uint64_t latest = 0;
+  for (const EntryFile& file : files) latest = std::max(latest, file.trainer);
+  std::erase_if(files, [&](const EntryFile& f) { return f.trainer != latest; });
+  std::sort(
+      files.begin(), files.end(),
+      [](const EntryFile& a, const EntryFile& b) { return a.step < b.step; });
+  std::vector<JournalEntry> entries;
+  for (const EntryFile& file : files) {
+    ASSIGN_OR_RETURN(entries.emplace_back(), Read(file));
+  }
+  return entries;
+}
+
 absl::Status Remove(const EntryFile& file) {
   std::error_code error;
   fs::remove(file.path, error);
@@ -82,32 +111,39 @@ absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
     return absl::UnavailableError(
         absl::StrCat("cannot make ", folder, ": ", error.message()));
   }
-  ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
-  uint64_t latest = 0;
-  for (const EntryFile& file : files) latest = std::max(latest, file.trainer);
-  std::erase_if(files, [&](const EntryFile& f) { return f.trainer != latest; });
-  std::sort(
-      files.begin(), files.end(),
-      [](const EntryFile& a, const EntryFile& b) { return a.step < b.step; });
+  auto found = ReadLatest(folder);
+  for (int i = 0; i < kMostReadings && absl::IsNotFound(found.status()); ++i)
+    found = ReadLatest(folder);
+  RETURN_IF_ERROR(found.status());
   TrainerJournal journal(folder);
-  for (const EntryFile& file : files) {
-    ASSIGN_OR_RETURN(journal.found_.emplace_back(), Read(file));
-  }
+  journal.found_ = *std::move(found);
   return journal;
 }
 
-absl::Status TrainerJournal::Write(const JournalEntry& entry) const {
-  SafeTensors content;
-  content.tensors = AsPart(kState, entry.state);
-  content.tensors[kTraining] =
-      Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
+absl::Status TrainerJournal::Begin(uint64_t training) const {
+  // Of two that begin at a time, one links its file.
+  const EntryFile aside{absl::StrCat(folder_, "/training-", training)};
+  const std::string path = PathOf(folder_, 0, 0);
+  RETURN_IF_ERROR(WriteEntry(aside.path, {.training = training}));
+  std::error_code error;
+  fs::create_hard_link(aside.path, path, error);
+  if (error && error != std::errc::file_exists) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot make ", path, ": ", error.message()));
+  }
+  RETURN_IF_ERROR(Remove(aside));
+  FlushFolder(folder_);
+  return absl::OkStatus();
+}
+
+absl::Status TrainerJournal::Write(const JournalEntry& entry,
+                                   int64_t before) const {
   RETURN_IF_ERROR(
-      WriteSafeTensors(PathOf(folder_, entry.trainer, entry.step), content)
-          .status());
+      WriteEntry(PathOf(folder_, entry.trainer, entry.step), entry));
   ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
   for (const EntryFile& file : files) {
     const bool own = file.trainer == entry.trainer;
-    const bool kept = file.step == entry.step || file.step == entry.step - 1;
+    const bool kept = file.step == entry.step || file.step == before;
     if (file.trainer < entry.trainer || (own && !kept))
       RETURN_IF_ERROR(Remove(file));
   }

@@ -17,7 +17,7 @@ namespace baton::dist {
 // What a trainer knew when a step was committed.
 struct JournalEntry {
   uint64_t training = 0;  // a random number, by which workers know it
-  uint64_t trainer = 0;   // who wrote it: the first one, the second one, ...
+  uint64_t trainer = 0;   // who wrote it: the first one is 1
   int64_t step = 0;
   NamedTensors state{};  // after the step
 };
@@ -32,9 +32,12 @@ class TrainerJournal {
 
   // Those of the latest trainer, by steps, as they were when it was opened.
   const std::vector<JournalEntry>& found() const { return found_; }
-  // The trainer's entries of other steps than this one and the one before are
+  // Begins a training: an entry of no trainer, before any step. Where another
+  // one has begun since this was opened, it remains.
+  absl::Status Begin(uint64_t training) const;
+  // The trainer's entries of other steps than this one and `before` are
   // removed, and those of earlier trainers.
-  absl::Status Write(const JournalEntry& entry) const;
+  absl::Status Write(const JournalEntry& entry, int64_t before) const;
   // The training is over: removes the entries of this trainer and of earlier
   // ones. A later one has taken the training up, and goes on.
   absl::Status Clear(uint64_t trainer) const;

@@ -48,13 +48,17 @@ class RecoveredStages {
         agent, optim::SgdOptions{.lr = 0.1, .momentum = 0.9}, sources);
   }
 
-  std::unique_ptr<RecoverablePipeline> Pipeline(
-      const RecoveryOptions& recovery = {}) {
+  absl::StatusOr<std::unique_ptr<RecoverablePipeline>> MakePipeline(
+      const RecoveryOptions& recovery) {
     PipelineOptions options;
     options.split_size = 4;
     options.step_timeout = std::chrono::seconds(60);
-    auto made =
-        RecoverablePipeline::Make(agent_, options, recovery, recovered_, *sgd_);
+    return RecoverablePipeline::Make(agent_, options, recovery, recovered_,
+                                     *sgd_);
+  }
+  std::unique_ptr<RecoverablePipeline> Pipeline(
+      const RecoveryOptions& recovery = {}) {
+    auto made = MakePipeline(recovery);
     EXPECT_THAT(made, testing::IsOk());
     return made.ok() ? *std::move(made) : nullptr;
   }

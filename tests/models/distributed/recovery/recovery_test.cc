@@ -34,6 +34,18 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::Lt;
 
+// Delays what has tensors.
+rpc::FaultRule DelayTensors(const std::string& from, const std::string& to) {
+  return {.kind = rpc::FaultKind::kDelay,
+          .matches =
+              [=](const rpc::WorkerInfo& sender, const std::string& receiver,
+                  const rpc::Message& message) {
+                return sender.name == from && receiver == to &&
+                       !message.tensors.empty();
+              },
+          .delay = std::chrono::milliseconds(500)};
+}
+
 TEST_F(RecoveryTest, ASpareTakesThePlaceOfAnyWorkerThatIsLost) {
   for (const std::string& victim : kStages) {
     SCOPED_TRACE(victim);
@@ -167,6 +179,22 @@ TEST_F(RecoveryTest, AWorkerThatIsCutOffIsWaitedForWhereItAloneHasAState) {
   ASSERT_EQ(recoveries_.size(), 1u);
   EXPECT_THAT(recoveries_[0].lost, ElementsAre("one", "two"));
   EXPECT_THAT(recoveries_[0].successors, ElementsAre("spare1", "spare2"));
+}
+
+// Its buddy gets the first state late.
+TEST_F(RecoveryTest, AWorkerThatIsLostAsSoonAsThePipelineIsMadeIsReplaced) {
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers =
+      OptionsOf({"one", "two", "three", "spare1"});
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  faults->Add(DelayTensors("three", "one"));
+  const auto pipeline = stages.Pipeline(Recorded());
+  cluster.Kill("three");
+  EXPECT_EQ(Losses(*pipeline, {}), wanted_);
+  ASSERT_EQ(recoveries_.size(), 1u);
+  EXPECT_THAT(recoveries_[0].successors, ElementsAre("spare1"));
 }
 
 TEST_F(RecoveryTest, TwoThatDoNotKeepEachOthersStateMayBeLostTogether) {
@@ -343,6 +371,26 @@ TEST_F(RecoveryTest, AnEvaluationIsDoneAgainToo) {
     EXPECT_TRUE(ops::BitEqual(before->outputs[0], after->outputs[0]));
   };
   EXPECT_EQ(Losses(*pipeline, {{3, evaluated}}), wanted_);
+}
+
+// The successor of the first gets the state of the one before it late.
+TEST_F(RecoveryTest, TwoAreLostOneAfterTheOtherBetweenSteps) {
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers =
+      OptionsOf({"one", "two", "three", "spare1", "spare2"});
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline();
+  const auto lose_both = [&] {
+    cluster.Kill("one");
+    faults->Add(DelayTensors("three", "spare1"));
+    EXPECT_THAT(pipeline->Evaluate(Tensor::Ones(
+                    {RecoveredStages::kRows, RecoveredStages::kWidth})),
+                IsOk());
+    cluster.Kill("three");
+  };
+  EXPECT_EQ(Losses(*pipeline, {{3, lose_both}}), wanted_);
 }
 
 }  // namespace

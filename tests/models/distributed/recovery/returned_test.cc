@@ -192,6 +192,26 @@ TEST_F(ReturnedTest, ATrainerAfterAReturnGoesOnFromTheCheckpoint) {
   }
 }
 
+// The second one cannot write twice, as where it is killed in between.
+TEST_F(ReturnedTest, ATrainerThatFailsWhileItTakesUpIsFollowedToo) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(
+      OptionsOf({"one", "two", "three", "second", "third"}));
+  const Noted noted(cluster, folder);
+  // An entry that cannot be removed.
+  const std::string stays = folder / "journal/trainer-0-step-9.safetensors";
+  std::filesystem::create_directories(stays + "/full");
+  RecoveredStages second(cluster["second"], kStages);
+  EXPECT_THAT(second.MakePipeline(noted.options),
+              Fails(StatusCode::kUnavailable, "trainer-0-step-9"));
+  std::filesystem::remove_all(stays);
+  RecoveredStages third(cluster["third"], kStages);
+  const auto pipeline = third.Pipeline(noted.options);
+  ASSERT_TRUE(pipeline->resumed().has_value());
+  EXPECT_EQ(PositionOf(*pipeline->resumed()), 4);
+  EXPECT_EQ(RecoveredStages::LossOf(*pipeline, 4), wanted_[4]);
+}
+
 TEST_F(ReturnedTest, AStateThatIsKeptIsTakenUpWithWhatWasNotedOfIt) {
   const testing::TempFolder folder;
   testing::LocalCluster cluster(OptionsOf({"one", "two", "three", "other"}));

@@ -6,7 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
+#include <thread>
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
@@ -34,26 +36,27 @@ class TrainerJournalTest : public ::testing::Test {
   const testing::TempFolder folder_;
 };
 
-TEST_F(TrainerJournalTest, HasTheLastTwoSteps) {
+TEST_F(TrainerJournalTest, HasTheLastEntryAndTheOneThatIsNamed) {
   EXPECT_THAT(Open().found(), IsEmpty());
-  for (int64_t step : {0, 1, 2, 3})
-    ASSERT_THAT(Open().Write(Entry(1, step)), IsOk());
+  for (const auto& [step, before] :
+       std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {2, 0}, {3, 2}, {7, 2}})
+    ASSERT_THAT(Open().Write(Entry(1, step), before), IsOk());
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(2));
   EXPECT_EQ(journal.found()[0].step, 2);
   const JournalEntry& last = journal.found()[1];
-  EXPECT_EQ(last.step, 3);
+  EXPECT_EQ(last.step, 7);
   EXPECT_EQ(last.training, 77u);
   EXPECT_EQ(last.trainer, 1u);
-  EXPECT_EQ(last.state.at("x").Item(), 3);
+  EXPECT_EQ(last.state.at("x").Item(), 7);
   ASSERT_THAT(journal.Clear(1), IsOk());
   EXPECT_THAT(Open().found(), IsEmpty());
 }
 
 TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
-  ASSERT_THAT(Open().Write(Entry(1, 8)), IsOk());
-  ASSERT_THAT(Open().Write(Entry(2, 8)), IsOk());
-  ASSERT_THAT(Open().Write(Entry(1, 9)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 8), 7), IsOk());
+  ASSERT_THAT(Open().Write(Entry(2, 8), 7), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 9), 8), IsOk());
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(1));
   EXPECT_EQ(journal.found()[0].trainer, 2u);
@@ -61,16 +64,45 @@ TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
 }
 
 TEST_F(TrainerJournalTest, AnEarlierTrainersEndLeavesALaterOnesEntries) {
-  ASSERT_THAT(Open().Write(Entry(2, 8)), IsOk());
-  ASSERT_THAT(Open().Write(Entry(1, 9)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(2, 8), 7), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 9), 8), IsOk());
   ASSERT_THAT(Open().Clear(1), IsOk());
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(1));
   EXPECT_EQ(journal.found()[0].trainer, 2u);
 }
 
+// The trainer before goes on while another one reads.
+TEST_F(TrainerJournalTest, IsReadWhileItIsWritten) {
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.Write(Entry(1, 0), -1), IsOk());
+  std::atomic<bool> over = false;
+  std::thread before([&] {
+    for (int64_t step = 1; step < 100; ++step)
+      EXPECT_THAT(journal.Write(Entry(1, step), step - 1), IsOk());
+    over = true;
+  });
+  while (!over) {
+    const auto read = TrainerJournal::Open(folder_.path() + "/j");
+    EXPECT_THAT(read, IsOk());
+    EXPECT_FALSE(read.ok() && read->found().empty());
+  }
+  before.join();
+}
+
+TEST_F(TrainerJournalTest, OneTrainingBeginsWhereTwoTrainersFindNone) {
+  const TrainerJournal one = Open(), other = Open();
+  ASSERT_THAT(one.Begin(5), IsOk());
+  ASSERT_THAT(other.Begin(6), IsOk());
+  const TrainerJournal journal = Open();
+  ASSERT_THAT(journal.found(), SizeIs(1));
+  EXPECT_EQ(journal.found()[0].training, 5u);
+  ASSERT_THAT(journal.Write(Entry(1, 0), -1), IsOk());
+  ASSERT_THAT(Open().found(), SizeIs(1));
+}
+
 TEST_F(TrainerJournalTest, NamesAFileThatIsNoEntry) {
-  ASSERT_THAT(Open().Write(Entry(1, 8)), IsOk());
+  ASSERT_THAT(Open().Write(Entry(1, 8), 7), IsOk());
   const std::string path = folder_.path() + "/j/trainer-1-step-9.safetensors";
   std::ofstream(path) << "nothing";
   EXPECT_THAT(TrainerJournal::Open(folder_.path() + "/j"),
