@@ -2,7 +2,7 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
 """Compares code in documents with the files that it is cut from, and their links
-with what they point to.
+and the names of files and tests with what there is.
 
 Usage: check_snippets.py [--write] [ROOT]
 
@@ -15,8 +15,10 @@ next "// [end]", without the indentation that all of it has. --write copies it
 into the document. Every block of C++ must be such a one, so that what documents show
 is built and run. A link to a file of the project must lead to one, and its
 #anchor to a heading there. A node of a mermaid chart whose text is a path, or several
-with <br> between them, must name files. Prints one line for each that does not, and ends with 1
-if there was any.
+with <br> between them, must name files. So must a path in backticks that begins with a
+folder of the project; "x.h" and "x_test.cc" stand for any, and the changelog may name
+what was. In a table of tests `Suite.Name`, or `.Name` of the suite before, must be one.
+Prints one line for each that does not, and ends with 1 if there was any.
 """
 
 import pathlib
@@ -33,6 +35,11 @@ FENCED = re.compile(r"^```.*?^```$", re.M | re.S)
 CHART = re.compile(r"^```mermaid\n(.*?)^```$", re.M | re.S)
 NODE = re.compile(r"\w\[([^\]]*)\]")
 LINK = re.compile(r"\[[^\]]*\]\(([^()\s]+)\)")
+QUOTED = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(
+    r"(?<![\w./-])(?:baton/)?((?:autograd|cmake|core|deploy|docs|examples|models|optim|rpc|"
+    r"tests|tools)/[\w./*-]+\.(?:bash|cc|cmake|cu|h|md|proto|py|sh|txt))(?!\w)")
+TEST = re.compile(r"\bTEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\s*\)")
 
 
 def cut(root, name, part):
@@ -104,6 +111,37 @@ def check_charts(root, name, text):
                     yield f"{name}: a chart names {path}, which is not there"
 
 
+def check_paths(root, name, text):
+    if name == "CHANGELOG.md":
+        return
+    for quoted in QUOTED.findall(FENCED.sub("", text)):
+        for path in PATH.findall(quoted):
+            if not re.match(r"x[._]", path.rpartition("/")[2]) and not any(
+                    root.glob(path)):
+                yield f"{name}: there is no {path}"
+
+
+def tests(root):
+    """{suite: the names of its tests}."""
+    found = {}
+    for path in (root / "tests").rglob("*"):
+        if path.suffix in (".cc", ".h"):
+            for suite, test in TEST.findall(path.read_text()):
+                found.setdefault(suite, set()).add(test)
+    for path in (root / "tests").rglob("compile_fail/*.cc"):
+        found.setdefault("CompileFail", set()).add(path.stem)
+    return found
+
+
+def check_tests(name, text, known):
+    """Compares the tests that a page about them names with {suite: tests}."""
+    suite = ""
+    for named, test in re.findall(r"`([A-Z]\w*)?\*?\.([\w*]+)`", text):
+        suite = named or suite
+        if suite not in known or test not in known[suite] | {"*"}:
+            yield f"{name}: there is no test {suite}.{test}"
+
+
 def documents(root):
     folders = [root / "docs", root / "tests", root / "examples", root / "deploy",
                root / "tools"]
@@ -125,6 +163,9 @@ def main():
         wrong += differs + list(check_cpp(name, text))
         wrong += check_links(root, name, text)
         wrong += check_charts(root, name, text)
+        wrong += check_paths(root, name, text)
+        if name == "docs/tests_from_pytorch.md":
+            wrong += check_tests(name, text, tests(root))
     print("\n".join(wrong) or "documents have the code that they show")
     return 1 if wrong else 0
 

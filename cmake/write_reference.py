@@ -8,8 +8,10 @@ Usage: write_reference.py BIN [--check]
 BIN is the folder of the built programs. With --check nothing is written: ends
 with 1, and says what differs, where the page is not what they say today, where
 examples/README.md lacks an example, where docs/reference/environment.md lacks a
-variable that the sources read, or has one that they do not, or where
-docs/reference/build.md differs so from CMake's options.
+variable that the sources read, or has one that they do not, where
+docs/reference/build.md differs so from CMake's options, or where
+docs/reference/headers.md lacks a header that examples and documents include, or has
+one twice, or one that is not installed.
 """
 
 import pathlib
@@ -21,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/reference/programs.md"
 VARIABLES = ROOT / "docs/reference/environment.md"
 OPTIONS = ROOT / "docs/reference/build.md"
+HEADERS = ROOT / "docs/reference/headers.md"
 
 TOOLS = ["baton-run", "baton-worker", "baton-rendezvous", "batonctl",
          "baton-certs"]
@@ -185,6 +188,48 @@ def check_list(page, read):
                     for name in sorted(listed - set(read))]
 
 
+def listed_headers(text):
+    """The headers, and folders that stand for theirs, of a page's tables. One that
+    the words of a row name without a folder is beside that row's."""
+    for path, words in re.findall(r"^\| \[([\w/.]+)\]\([^)]*\) \|(.*)$", text, re.M):
+        yield path
+        folder = path if not path.endswith(".h") else path.rpartition("/")[0]
+        yield from (f"{folder}/{name}" for name in re.findall(r"`(\w+\.h)`", words))
+
+
+def headers_included():
+    """{header: a file that shows how programs are written and includes it}."""
+    includes = r'^\s*#include "(?:baton/)?((?:autograd|core|models|optim|rpc|tools)/[^"]+)"'
+    return {header: path.relative_to(ROOT)
+            for folder, kinds in [("examples", "ch"), ("tests/out_of_tree", "ch"),
+                                  ("docs", "m")]
+            for path in sorted((ROOT / folder).rglob(f"*.[{kinds}]*"))
+            for header in re.findall(includes, path.read_text(), re.M)}
+
+
+def check_headers(text, installed, included):
+    """Compares a page's text with the set of installed headers and {header: a file
+    that includes it}."""
+    listed = list(listed_headers(text))
+    folders = {header.rpartition("/")[0] for header in installed}
+    wrong = [f"has {name} twice" for name in sorted(set(listed))
+             if listed.count(name) > 1]
+    wrong += [f"has {name}, which is not installed" for name in sorted(set(listed))
+              if name not in installed | folders]
+    wrong += [f"lacks {name}, which {path} includes"
+              for name, path in sorted(included.items())
+              if not {name, name.rpartition("/")[0]} & set(listed)]
+    return [f"{HEADERS.relative_to(ROOT)} {what}" for what in wrong]
+
+
+def installed_headers(tree):
+    """Those of a build, and of the libraries that it may have been built without."""
+    optional = [path.relative_to(ROOT).as_posix()
+                for folder in ["models/torch", "tools/mpi"]
+                for path in (ROOT / folder).glob("*.h")]
+    return {*(tree / "public_headers.txt").read_text().split(), *optional}
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     made = page(folder)
@@ -192,14 +237,16 @@ def main():
         PAGE.write_text(made)
         return 0
     wrong = (check_list(VARIABLES, variables_read()) +
-             check_list(OPTIONS, options_declared()))
+             check_list(OPTIONS, options_declared()) +
+             check_headers(HEADERS.read_text(), installed_headers(folder.parent),
+                           headers_included()))
     index = (ROOT / "examples/README.md").read_text()
     wrong += [f"examples/README.md lacks {name}" for name in examples()
               if f"| [{name}](" not in index]
     if PAGE.read_text() != made:
         wrong.append(f"{PAGE.relative_to(ROOT)} is not what the programs say; "
                      "run cmake/write_reference.py BIN")
-    print("\n".join(wrong) or "every flag, variable and option is documented")
+    print("\n".join(wrong) or "every flag, variable, option and header is documented")
     return 1 if wrong else 0
 
 

@@ -54,8 +54,10 @@ apt update || echo "setup: apt-get update failed for a source (see above)" >&2
 apt install -y --no-install-recommends $missing ||
   die "apt-get could not install everything (see above); if what is missing is" \
     "installed in another way, set BATON_SKIP_SETUP=1"
-# systemd knows no runlevels. Tests start nodes of etcd for themselves.
-if [[ $missing = *etcd-server* && -d /run/systemd/system ]]; then
-  "${as_root[@]}" systemctl disable --now etcd
-fi
+# systemd knows no runlevels. Tests start nodes of etcd, and Slurm, for themselves.
+for package in etcd-server munge slurmctld slurmd; do
+  if grep -qx $package <<<"$missing" && [ -d /run/systemd/system ]; then
+    "${as_root[@]}" systemctl disable --now "${package%-server}"
+  fi
+done
 echo "setup: done"

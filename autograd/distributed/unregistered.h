@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/future.h"
+#include "rpc/shown_name.h"
 
 namespace baton::dist {
 
@@ -26,9 +27,9 @@ Future<T> WithMissingLine(const Future<T>& made, const std::string& line) {
       promise.Set(result);
       return;
     }
-    promise.Set(absl::UnimplementedError(
-        absl::StrCat(result.status().message(), ": join by ", line,
-                     " before rpc::JoinCluster, in every process")));
+    promise.Set(absl::UnimplementedError(absl::StrCat(
+        result.status().message(), ": join by ", rpc::ShownName(line),
+        " before rpc::JoinCluster, in every process")));
   });
   return promise.future();
 }

@@ -5,22 +5,13 @@
 
 #include "autograd/autocast.h"
 #include "autograd/functions/function.h"
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/ops/rows.h"
 #include "core/status.h"
 
 namespace baton::autograd {
-namespace {
-
-Tensors TensorsOf(const std::vector<Variable>& variables) {
-  Tensors tensors;
-  for (const Variable& variable : variables)
-    tensors.push_back(variable.tensor());
-  return tensors;
-}
-
-}  // namespace
 
 Variable Cat(const std::vector<Variable>& given, int axis) {
   const std::vector<Variable> parts = AsWide(given);

@@ -30,6 +30,7 @@
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 #include "tools/view/cluster_trace.h"
 
 ABSL_FLAG(std::string, data, "",
@@ -94,7 +95,7 @@ absl::Status CheckFlags() {
   RETURN_IF_ERROR(tools::CheckWord("--all_reduce",
                                    absl::GetFlag(FLAGS_all_reduce),
                                    {std::begin(kWays), std::end(kWays)}));
-  RETURN_IF_ERROR(TracePathFromFlags().status());
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   return Variants().status();
 }
 
@@ -191,7 +192,7 @@ absl::StatusOr<Devices> MakeDevices(rpc::Agent& agent,
 absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Devices& devices,
                                   const LeNetDevicesTask& task,
                                   const std::string& variant, Curve& curve) {
-  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
+  const std::string trace = absl::GetFlag(FLAGS_trace);
   Measurement measurement;
   measurement.variant = variant;
   std::vector<double> losses;

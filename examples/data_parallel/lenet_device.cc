@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/status.h"
 #include "core/stream.h"
@@ -110,9 +111,7 @@ absl::Status LeNetDevice::Step(const BatchPart& part, LeNetEpoch& epoch) {
   const double share =
       static_cast<double>(digits.size()) / static_cast<double>(part.of);
   loss.Backward(Tensor::Scalar(share).To(device_));
-  std::vector<Tensor> gradients;
-  for (const Variable& parameter : model_.Parameters())
-    gradients.push_back(parameter.grad());
+  const std::vector<Tensor> gradients = GradientsOf(model_.Parameters());
   const dist::FlatTensor flat = dist::FlatTensor::Like(gradients);
   for (size_t i = 0; i < gradients.size(); ++i)
     flat.parts[i].CopyFrom(gradients[i]);

@@ -34,6 +34,7 @@
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
 #include "tools/view/cluster_trace.h"
 
 ABSL_FLAG(int, depth, 50, "of the ResNet: 18, 34, 50, 101 or 152");
@@ -139,7 +140,7 @@ absl::Status CheckFlags() {
     if (variant == "zero" && columns > 0)
       return tools::WrongFlag("power_sgd_rank", "must be 0 for " + variant);
   }
-  RETURN_IF_ERROR(TracePathFromFlags().status());
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   return CheckPipelines();
 }
 
@@ -278,7 +279,6 @@ absl::StatusOr<Measurement> TrainOverPipelines(rpc::Agent& agent,
                                                const std::string& variant,
                                                const ReplicaTask& task,
                                                const Workers& members) {
-  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
   ASSIGN_OR_RETURN(
       Measurement measured,
       TrainPipelines(agent, variant, task,
@@ -286,7 +286,7 @@ absl::StatusOr<Measurement> TrainOverPipelines(rpc::Agent& agent,
                       .split_size = absl::GetFlag(FLAGS_split_size),
                       .warm_up = absl::GetFlag(FLAGS_warm_up),
                       .steps = absl::GetFlag(FLAGS_steps),
-                      .trace = trace}));
+                      .trace = absl::GetFlag(FLAGS_trace)}));
   for (Detail& detail : CircumstancesOf(task, members))
     measured.details.push_back(std::move(detail));
   measured.details.push_back(
@@ -305,7 +305,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   if (IsAveraged(variant))
     task.average_every = absl::GetFlag(FLAGS_average_every);
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
-  ASSIGN_OR_RETURN(const std::string trace, TracePathFromFlags());
+  const std::string trace = absl::GetFlag(FLAGS_trace);
   // The last call before those that are timed is the one to be traced.
   const int64_t warm_up =
       absl::GetFlag(FLAGS_warm_up) + (trace.empty() ? 0 : 1);

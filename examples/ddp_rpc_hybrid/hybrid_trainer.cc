@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_join.h"
 #include "autograd/distributed/context.h"
+#include "autograd/tensors_of.h"
 #include "core/status.h"
 #include "models/distributed/server/client.h"
 #include "rpc/collectives/process_group.h"
@@ -145,10 +146,7 @@ absl::StatusOr<double> HybridTrainer::Perplexity() {
 }
 
 std::vector<Tensor> HybridTrainer::Parameters() const {
-  std::vector<Tensor> all;
-  for (const Variable& parameter : rest_.Parameters())
-    all.push_back(parameter.tensor());
-  return all;
+  return TensorsOf(rest_.Parameters());
 }
 
 void RegisterHybrid(rpc::Registry& registry) { registry.Add<HybridTrainer>(); }

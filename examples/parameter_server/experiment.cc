@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "autograd/tensors_of.h"
 #include "core/status.h"
 #include "examples/support/participants.h"
 #include "models/resnet.h"
@@ -182,7 +183,7 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
     if (over && !ended.ok()) return losses.Await().status();
     ASSIGN_OR_RETURN(const dist::Pulled pulled, reader->Pull().Await(kNoLimit));
     const std::chrono::duration<double> seconds = Clock::now() - begin;
-    pulled.CopyTo(TensorsOf(model));
+    pulled.CopyTo(TensorsOf(model.Parameters()));
     const dist::ExchangeReply& shard = pulled.shards.front();
     curve.points.push_back({.seconds = seconds.count(),
                             .version = shard.version,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "autograd/tensors_of.h"
 #include "core/status.h"
 #include "examples/support/pushing.h"
 #include "models/nn/loss.h"
@@ -23,13 +24,6 @@ std::vector<std::pair<std::string, Tensor>> NamedValues(
   for (const auto& [name, parameter] : module.NamedParameters())
     values.emplace_back(name, parameter.tensor());
   return values;
-}
-
-std::vector<Tensor> TensorsOf(const nn::Module& module) {
-  std::vector<Tensor> tensors;
-  for (const Variable& parameter : module.Parameters())
-    tensors.push_back(parameter.tensor());
-  return tensors;
 }
 
 double Accuracy(models::LeNet& model, const Digits& digits) {
@@ -79,12 +73,10 @@ absl::StatusOr<double> LeNetTrainer::Step(dist::ServerClient& client,
   const Variable loss =
       nn::CrossEntropy(model_.Forward(batch.images), batch.labels);
   loss.Backward();
-  std::vector<Tensor> gradients;
-  for (const Variable& parameter : model_.Parameters())
-    gradients.push_back(parameter.grad());
-  ASSIGN_OR_RETURN(const dist::Pulled pulled,
-                   client.PushPull(std::move(gradients)).Await(kNoLimit));
-  pulled.CopyTo(TensorsOf(model_));
+  ASSIGN_OR_RETURN(
+      const dist::Pulled pulled,
+      client.PushPull(GradientsOf(model_.Parameters())).Await(kNoLimit));
+  pulled.CopyTo(TensorsOf(model_.Parameters()));
   return loss.tensor().Item();
 }
 
@@ -95,7 +87,7 @@ absl::StatusOr<double> LeNetTrainer::Train(rpc::CallContext& call,
                        agent_, directory_, rank_,
                        {.timeout = {}, .compression = task_.compression}));
   ASSIGN_OR_RETURN(const dist::Pulled pulled, client->Pull().Await(kNoLimit));
-  pulled.CopyTo(TensorsOf(model_));
+  pulled.CopyTo(TensorsOf(model_.Parameters()));
   double last = 0;
   const int64_t counted = std::min(pushes, kLastLosses);
   for (int64_t push = 0; push < pushes; ++push) {

@@ -35,7 +35,6 @@ struct LeNetTask {
 
 std::vector<std::pair<std::string, Tensor>> NamedValues(
     const nn::Module& module);
-std::vector<Tensor> TensorsOf(const nn::Module& module);
 // The share of images whose label the model gives.
 double Accuracy(models::LeNet& model, const Digits& digits);
 

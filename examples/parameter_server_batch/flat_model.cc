@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "autograd/tensors_of.h"
 #include "core/status.h"
 #include "models/distributed/server/options.h"
 
@@ -25,13 +26,6 @@ std::vector<Tensor> BuffersOf(const nn::Module& model) {
   std::vector<Tensor> tensors;
   for (const nn::Named<Tensor>& buffer : FloatingBuffers(model))
     tensors.push_back(buffer.value);
-  return tensors;
-}
-
-std::vector<Tensor> ParametersOf(const nn::Module& model) {
-  std::vector<Tensor> tensors;
-  for (const Variable& parameter : model.Parameters())
-    tensors.push_back(parameter.tensor());
   return tensors;
 }
 
@@ -63,21 +57,20 @@ absl::StatusOr<FlatModel> FlatModel::Make(const nn::Module& model) {
 }
 
 ModelState FlatModel::State() const {
-  return {.parameters = Flat(parameters_, ParametersOf(*model_), Anywhere),
+  return {.parameters =
+              Flat(parameters_, TensorsOf(model_->Parameters()), Anywhere),
           .buffers = Flat(buffers_, BuffersOf(*model_), Anywhere)};
 }
 
 GradientReport FlatModel::Report(double loss, Empty empty) const {
-  std::vector<Tensor> gradients;
-  for (const Variable& parameter : model_->Parameters())
-    gradients.push_back(parameter.grad());
-  return {.gradients = Flat(parameters_, gradients, empty),
-          .buffers = Flat(buffers_, BuffersOf(*model_), empty),
-          .loss = loss};
+  return {
+      .gradients = Flat(parameters_, GradientsOf(model_->Parameters()), empty),
+      .buffers = Flat(buffers_, BuffersOf(*model_), empty),
+      .loss = loss};
 }
 
 void FlatModel::CopyFrom(const ModelState& state) const {
-  parameters_.Unpack(0, state.parameters, ParametersOf(*model_));
+  parameters_.Unpack(0, state.parameters, TensorsOf(model_->Parameters()));
   buffers_.Unpack(0, state.buffers, BuffersOf(*model_));
 }
 

@@ -8,7 +8,7 @@
 #include "absl/flags/declare.h"
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
-#include "core/cuda/memory.h"
+#include "core/gpu_count.h"
 #include "core/parallel.h"
 #include "core/status.h"
 #include "tools/command_line.h"
@@ -74,7 +74,7 @@ absl::StatusOr<Machine> MachineFromFlags(int stages) {
     if (gpus > 0 && i == gpus) break;
     if (first.is_cpu()) {
       machine.devices.push_back(first);
-    } else if (first.index() + i < cuda::DeviceCount()) {
+    } else if (first.index() + i < GpuCount()) {
       machine.devices.push_back(Device::Cuda(first.index() + i));
     }
   }

@@ -264,11 +264,12 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
     RETURN_IF_ERROR(tools::CheckWord("--graph", graph, {"on", "off"}));
   settings.graph = graph != "off";
   settings.deferred_batch_norm = absl::GetFlag(FLAGS_deferred_batch_norm);
-  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_json, FLAGS_save_schedule));
+  RETURN_IF_ERROR(
+      tools::CheckOutputs(FLAGS_json, FLAGS_save_schedule, FLAGS_trace));
   RETURN_IF_ERROR(tools::CheckOutputFolder(FLAGS_plot));
   settings.json = absl::GetFlag(FLAGS_json);
   settings.plot = absl::GetFlag(FLAGS_plot);
-  ASSIGN_OR_RETURN(settings.trace, TracePathFromFlags());
+  settings.trace = absl::GetFlag(FLAGS_trace);
   settings.save_schedule = absl::GetFlag(FLAGS_save_schedule);
   return settings;
 }

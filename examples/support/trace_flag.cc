@@ -4,18 +4,7 @@
 #include "examples/support/trace_flag.h"
 
 #include "absl/flags/flag.h"
-#include "core/status.h"
-#include "tools/output_file.h"
 
 ABSL_FLAG(std::string, trace, "",
           "write a trace of one step or epoch at all workers, for "
           "ui.perfetto.dev; of several variants the last one stays");
-
-namespace baton::examples {
-
-absl::StatusOr<std::string> TracePathFromFlags() {
-  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
-  return absl::GetFlag(FLAGS_trace);
-}
-
-}  // namespace baton::examples

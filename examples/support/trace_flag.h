@@ -5,12 +5,7 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/flags/declare.h"
 
-namespace baton::examples {
-
-// The file that --trace names; empty if it is not given. The error says why the
-// file cannot be written.
-absl::StatusOr<std::string> TracePathFromFlags();
-
-}  // namespace baton::examples
+// The file of a trace; empty for none. tools::CheckOutputs tries it, once.
+ABSL_DECLARE_FLAG(std::string, trace);

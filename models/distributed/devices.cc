@@ -3,7 +3,7 @@
 
 #include "models/distributed/devices.h"
 
-#include "core/cuda/memory.h"
+#include "core/gpu_count.h"
 
 namespace baton::dist {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 std::vector<Device> DevicesHere(rpc::CallContext& call) {
   const Device own = call.compute().device;
   std::vector<Device> devices = {own};
-  for (int gpu = 0; own.is_cuda() && gpu < cuda::DeviceCount(); ++gpu) {
+  for (int gpu = 0; own.is_cuda() && gpu < GpuCount(); ++gpu) {
     if (gpu != own.index()) devices.push_back(Device::Cuda(gpu));
   }
   return devices;

@@ -11,6 +11,7 @@
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
 #include "autograd/functions/transfer.h"
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/ops/multi_tensor.h"
@@ -95,10 +96,8 @@ bool StageCompute::IsConstant(const Variable& output,
 OutputsOfStages StageCompute::ForTargets(
     const std::vector<Variable>& outputs,
     const std::vector<Variable>& inputs) const {
-  Values values;
-  for (const Variable& output : outputs) values.push_back(output.tensor());
   OutputsOfStages given;
-  for (auto& [target, parcel] : wiring_.Split(values)) {
+  for (auto& [target, parcel] : wiring_.Split(TensorsOf(outputs))) {
     Outputs& to = given[target];
     to.values = std::move(parcel);
     const auto places = wiring_.OutputsTo(target, outputs.size());
@@ -135,8 +134,7 @@ OutputsOfStages StageCompute::Forward(int micro_batch, OutputsOfStages inputs,
   std::vector<Variable> results = Compute(saved.inputs);
   OutputsOfStages given = ForTargets(results, saved.inputs);
   if (spec_.is_last()) {
-    Values outputs;
-    for (const Variable& result : results) outputs.push_back(result.tensor());
+    const Values outputs = TensorsOf(results);
     if (!plan_.training) {
       outputs_.push_back(outputs);
     } else if (outputs.front().rank() == 2) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "autograd/node.h"
+#include "autograd/tensors_of.h"
 #include "core/status.h"
 #include "core/stream.h"
 #include "models/torch/torch_stream.h"
@@ -83,12 +84,6 @@ class TorchNode final : public autograd::Node {
   TorchValues outputs_;
   std::vector<autograd::SavedTensor> watched_;
 };
-
-Tensors TensorsOf(const std::vector<Variable>& values) {
-  Tensors tensors;
-  for (const Variable& value : values) tensors.push_back(value.tensor());
-  return tensors;
-}
 
 }  // namespace
 

@@ -63,6 +63,32 @@ class CheckSnippets(unittest.TestCase):
         self.assertIn("there is no gone.md", look("[a](gone.md)\n")[0][0])
         self.assertIn("no such heading", look("# B\n[a](d.md#c)\n")[0][0])
 
+    def test_quoted_paths_lead_to_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "core").mkdir()
+            (root / "core" / "a.h").write_text("")
+
+            def look_at(text, name="d.md"):
+                return list(check_snippets.check_paths(root, name, text))
+
+            self.assertEqual([], look_at(
+                "`core/a.h`, `#include \"baton/core/a.h\"`, `core/*.h`, `core/x.h`, "
+                "`/core/b.h`, `b.h`\n```\n`core/b.h`\n```\n"))
+            self.assertEqual(["d.md: there is no core/b.h"], look_at("`core/b.h`"))
+            self.assertEqual(["d.md: there is no core/*.cc"], look_at("`core/*.cc`"))
+            self.assertEqual([], look_at("`core/b.h`", "CHANGELOG.md"))
+
+    def test_pages_about_tests_name_tests(self):
+        known = {"A": {"One"}, "B": {"Two"}}
+        self.assertEqual([], list(check_snippets.check_tests(
+            "d.md", "`A*.One`, `B.Two`, `.Two`, `B.*`", known)))
+        self.assertEqual(
+            ["d.md: there is no test A.Two", "d.md: there is no test C.One",
+             "d.md: there is no test C.*"],
+            list(check_snippets.check_tests("d.md", "`A.One` `.Two` `C.One` `C*.*`",
+                                            known)))
+
     def test_charts_name_files(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)

@@ -1,9 +1,10 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""deploy/kubernetes/baton.yaml fits itself and the programs.
+"""deploy/kubernetes/baton.yaml has only fields that Kubernetes knows, and fits itself
+and the programs.
 
 Usage: kubernetes_test.py BIN
-Exits with 77, which skips the test, where there is no python3-yaml.
+Exits with 77, which skips the test, where python3-kubernetes or python3-yaml is missing.
 """
 
 import pathlib
@@ -13,9 +14,10 @@ import sys
 import unittest
 
 try:
+    import kubernetes.client
     import yaml
-except ImportError:
-    print("no python3-yaml here: skipped")
+except ImportError as missing:
+    print(f"no python3-{missing.name} here: skipped")
     sys.exit(77)
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / \
@@ -39,7 +41,49 @@ def environment(name):
             for e in PODS[name]["containers"][0].get("env", [])}
 
 
+def model_of(part):
+    """The class by which Kubernetes' own client knows what the part is."""
+    *group, version = part["apiVersion"].split("/")
+    version = version.capitalize()
+    api = f"{''.join(group).capitalize() or 'Core'}{version}Api"
+    if not hasattr(kubernetes.client, api):
+        raise LookupError(f"there is no {part['apiVersion']}")
+    return f"{version}{part['kind']}"
+
+
+def unknown_fields(value, kind, where):
+    """What of a value its type (V1Pod, list[str], dict(str, str), str) lacks."""
+    inner = re.fullmatch(r"list\[(.*)\]|dict\(str, (.*)\)", kind)
+    if inner:
+        items = enumerate(value) if inner[1] else value.items()
+        for key, item in items:
+            yield from unknown_fields(item, inner[1] or inner[2], f"{where}.{key}")
+        return
+    model = getattr(kubernetes.client, kind, None)
+    if model is None:
+        return
+    fields = {name: model.openapi_types[field]
+              for field, name in model.attribute_map.items()}
+    for name, item in value.items():
+        if name in fields:
+            yield from unknown_fields(item, fields[name], f"{where}.{name}")
+        else:
+            yield f"{where} has no {name}"
+
+
 class Kubernetes(unittest.TestCase):
+
+    def test_has_only_fields_that_kubernetes_knows(self):
+        unknown = [field for (kind, _), part in PARTS.items()
+                   for field in unknown_fields(part, model_of(part), kind)]
+        self.assertEqual([], unknown)
+
+    def test_finds_fields_that_kubernetes_does_not_know(self):
+        spec = {"containers": [{"name": "a", "imag": "b"}], "restart": "Never"}
+        self.assertEqual(["pod.containers.0 has no imag", "pod has no restart"],
+                         list(unknown_fields(spec, "V1PodSpec", "pod")))
+        with self.assertRaises(LookupError):
+            model_of({"apiVersion": "apps/v9", "kind": "Deployment"})
 
     def test_the_world_is_all_workers_and_the_trainer(self):
         replicas = PARTS["StatefulSet", "worker"]["spec"]["replicas"]

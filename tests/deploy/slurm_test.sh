@@ -21,6 +21,7 @@ END
 # As srun does: --ntasks processes, each with its number; a signal ends them.
 cat >"$folder/bin/srun" <<'END'
 #!/bin/bash
+[ -s "${BATON_TLS_DIR-}/ca.pem" ] || { echo "no keys for srun" >&2; exit 3; }
 tasks=$SLURM_NTASKS
 while [[ $1 == --* ]]; do
   case $1 in --ntasks=*) tasks=${1#*=} ;; esac

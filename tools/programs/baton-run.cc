@@ -21,7 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
-#include "core/cuda/memory.h"
+#include "core/gpu_count.h"
 #include "core/status.h"
 #include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.h"
@@ -188,7 +188,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
   std::vector<std::vector<std::string>> flags(workers);
   std::vector<std::string> devices;
   if (!list.empty()) {
-    ASSIGN_OR_RETURN(devices, DealDevices(list, workers, cuda::DeviceCount()));
+    ASSIGN_OR_RETURN(devices, DealDevices(list, workers, GpuCount()));
   }
   for (int i = 0; i < workers; ++i) {
     const std::string device = devices.empty() ? "cpu" : devices[i];

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "autograd/tensors_of.h"
 #include "core/graph.h"
 #include "core/status.h"
 #include "models/distributed/data_parallel/power_sgd.h"
@@ -44,13 +45,6 @@ absl::Status CheckOptions(const DataParallelOptions& options) {
   return absl::OkStatus();
 }
 
-std::vector<Tensor> Tensors(const std::vector<Variable>& variables) {
-  std::vector<Tensor> tensors;
-  for (const Variable& variable : variables)
-    tensors.push_back(variable.tensor());
-  return tensors;
-}
-
 }  // namespace
 
 DataParallel::DataParallel(nn::Module& module,
@@ -68,7 +62,8 @@ DataParallel::DataParallel(nn::Module& module,
   std::vector<Tensor> buffers;
   for (const auto& [name, buffer] : module.NamedBuffers())
     buffers.push_back(buffer);
-  for (const std::vector<Tensor>& tensors : {Tensors(all_parameters_), buffers})
+  for (const std::vector<Tensor>& tensors :
+       {TensorsOf(all_parameters_), buffers})
     for (const Tensor& tensor : tensors)
       Require(tensor.device() == module.device(), "data_parallel",
               "a replica must lie on one device");
@@ -176,7 +171,7 @@ absl::StatusOr<std::unique_ptr<DataParallel>> DataParallel::Make(
 
 absl::Status DataParallel::BroadcastModel(int root) {
   std::vector<Future<void>> calls;
-  const std::vector<Tensor> parameters = Tensors(all_parameters_);
+  const std::vector<Tensor> parameters = TensorsOf(all_parameters_);
   for (const std::vector<size_t>& kind : PlacesByKind(parameters)) {
     std::vector<Tensor> alike;
     for (const size_t i : kind) alike.push_back(parameters[i]);

@@ -8,6 +8,7 @@
 
 #include "autograd/distributed/step_count.h"
 #include "autograd/engine.h"
+#include "autograd/tensors_of.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
@@ -259,9 +260,7 @@ void DataParallel::LeaveGradients() {
 
 absl::StatusOr<Tensor> DataParallel::SquareNormOfShards() {
   const StreamScope scope(stream());
-  std::vector<Tensor> gradients;
-  for (const Variable& shard : shards_) gradients.push_back(shard.grad());
-  const Tensor sum = optim::Optimizer::SquareNorm(gradients);
+  const Tensor sum = optim::Optimizer::SquareNorm(GradientsOf(shards_));
   RETURN_IF_ERROR(AwaitOrLeave({group_->AllReduce(sum)}));
   return sum;
 }

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
 #include "core/status.h"
@@ -26,9 +27,7 @@ ModelAverager::ModelAverager(const nn::Module& module,
                              std::shared_ptr<rpc::ProcessGroup> group,
                              const AveragingOptions& options)
     : group_(std::move(group)), options_(options) {
-  std::vector<Tensor> all;
-  for (const Variable& parameter : module.Parameters())
-    all.push_back(parameter.tensor());
+  const std::vector<Tensor> all = TensorsOf(module.Parameters());
   for (const std::vector<size_t>& places : PlacesByKind(all)) {
     Kind kind;
     for (const size_t i : places) kind.parameters.push_back(all[i]);

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_replace.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/tensors_of.h"
 #include "core/cuda/memory.h"
 #include "core/graph.h"
 #include "core/ops/arithmetic.h"
@@ -84,8 +85,7 @@ Accumulated Accumulate(const std::vector<RowRange>& parts) {
     loss.Backward();
     result.loss += loss.tensor().Item();
   }
-  for (const Variable& parameter : whole->Parameters())
-    result.gradients.push_back(parameter.grad());
+  result.gradients = GradientsOf(whole->Parameters());
   return result;
 }
 

@@ -164,7 +164,8 @@ TEST(WithoutJoin, AForgottenOptimizerOrAttachIsNamedWithTheLineToAdd) {
   ASSERT_THAT(module, IsOk());
   const Optimizer<optim::Sgd> sgd(alice, {.lr = 0.1}, {*module});
   EXPECT_THAT(sgd.Ready().Await(),
-              Fails(StatusCode::kUnimplemented, "dist::RegisterOptimizer<"));
+              Fails(StatusCode::kUnimplemented,
+                    "dist::RegisterOptimizer<Sgd>(registry)"));
   try {
     const Context ctx(alice);
     FAIL() << "the context was made";

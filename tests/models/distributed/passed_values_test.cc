@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
 #include "core/stream.h"
@@ -138,10 +139,7 @@ TEST(PassedValues, OfOneProcessAreCopiedToTheStageThatUsesThem) {
   for (const bool traced : {false, true}) {
     StepTrace trace(pipeline.devices());
     pipeline.Step(batch.x, batch.labels, {.trace = traced ? &trace : nullptr});
-    std::vector<Tensor> gradients;
-    for (const Variable& parameter : pipeline.Parameters())
-      gradients.push_back(parameter.grad());
-    ExpectClose(gradients, GradientsOnTheCpu(batch));
+    ExpectClose(GradientsOf(pipeline.Parameters()), GradientsOnTheCpu(batch));
   }
 }
 
