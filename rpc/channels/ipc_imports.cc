@@ -7,7 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/proof.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

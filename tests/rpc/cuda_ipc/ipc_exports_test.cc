@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "rpc/channels/proof.h"
+#include "rpc/channels/ipc_gpu.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
 
