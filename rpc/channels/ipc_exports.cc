@@ -1,8 +1,6 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/ipc_exports.h"
-
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -10,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/channels/ipc_tensors.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
