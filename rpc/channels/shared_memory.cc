@@ -16,8 +16,8 @@
 #include "core/status.h"
 #include "rpc/channels/channel.h"
 #include "rpc/channels/fd_socket.h"
-#include "rpc/channels/machine.h"
 #include "rpc/channels/segment.h"
+#include "rpc/security.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/channels/machine.h"
 #include "rpc/security.h"
 #include "rpc/wire.pb.h"
 
@@ -313,7 +312,7 @@ TcpSecrets SecretsOf(const wire::TcpOffer& ours, const wire::TcpOffer& theirs,
   if (!ours.tls() && !theirs.tls())
     return {{ours.key(), theirs.key()}, std::nullopt};
   const auto shown = [](const std::string& key) {
-    return ProveToken(key, {"shown"}).substr(0, kTcpKeyBytes);
+    return ProveToken(key, {"shown"}).substr(0, kKeyBytes);
   };
   const std::string both =
       dialed ? ours.key() + theirs.key() : theirs.key() + ours.key();
@@ -350,7 +349,7 @@ class TcpKind final : public ChannelKind {
     wire::TcpOffer ours, theirs;
     if (!ours.ParseFromString(ends.ours) ||
         !theirs.ParseFromString(ends.theirs) ||
-        theirs.key().size() != kTcpKeyBytes || theirs.host().empty() ||
+        theirs.key().size() != kKeyBytes || theirs.host().empty() ||
         theirs.port() == 0 || theirs.port() > 0xffff) {
       return absl::InvalidArgumentError("its offer does not parse");
     }

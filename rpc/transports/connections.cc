@@ -10,7 +10,6 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/channels/accepting.h"
-#include "rpc/channels/machine.h"
 #include "rpc/security.h"
 
 namespace baton::rpc {
@@ -130,7 +129,7 @@ bool Connections::Guest::Greet(GrpcStream& stream) {
     return Refuse(stream, Verdict::kUnproven,
                   "the caller has a cluster token, and the called has none");
   }
-  if (hello_.nonce.size() != kNonceBytes) {
+  if (hello_.nonce.size() != kKeyBytes) {
     return Refuse(stream, Verdict::kUnproven,
                   "the caller has no cluster token, and one is needed");
   }
