@@ -296,7 +296,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   Close(timeout);
   const Promise<void> ended;
   std::thread thread([all = all_, ended]() mutable {
-    pthread_setname_np(pthread_self(), "baton-undertake");
+    pthread_setname_np(pthread_self(), "baton-linger");
     all->AwaitEnd();
     all.reset();
     ended.Set(absl::OkStatus());
