@@ -4,6 +4,7 @@
 #include "rpc/agent.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/agent_core.h"
@@ -143,4 +144,145 @@ absl::Status Agent::Shutdown(const ShutdownOptions& options) {
   return core_->Shutdown(options);
 }
 
+// How an agent ends.
+namespace internal {
+
+absl::Status AgentCore::StoppedStatus() const {
+  return absl::FailedPreconditionError(
+      absl::StrCat("worker ", self().name, " has shut down"));
+}
+
+bool AgentCore::shutting_down() const {
+  const MutexLock lock(mutex_);
+  return shutdown_begun_;
+}
+
+// Waits until `until` returns true. It is called without locks, after each
+// change and at least every kAskAgain.
+bool AgentCore::Wait(Clock::time_point deadline,
+                     const std::function<bool()>& until) {
+  constexpr std::chrono::milliseconds kAskAgain{20};
+  while (!until()) {
+    const auto now = Clock::now();
+    if (now >= deadline) return false;
+    MutexLock lock(mutex_);
+    changed_.WaitUntil(mutex_, std::min(deadline, now + kAskAgain));
+  }
+  return true;
+}
+
+bool AgentCore::WaitIdle(Clock::time_point deadline) {
+  return Wait(deadline, [this] {
+    {
+      MutexLock lock(mutex_);
+      if (!outgoing_.empty() || !incoming_.empty()) return false;
+    }
+    const Ownership::Counts counts = ownership_->counts();
+    return counts.objects == 0 && counts.grants == 0 && counts.transfers == 0 &&
+           peers_.ControlWaiting() == 0 && discarding_ == 0;
+  });
+}
+
+// The order of the steps matters. Calls end first, because they may still make
+// and pass handles. Objects are released only when the other workers release
+// their handles, which they do in the same order.
+absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
+  {
+    MutexLock lock(mutex_);
+    if (shutdown_begun_) return absl::OkStatus();
+    shutdown_begun_ = true;
+    lost_grace_ = options.lost_grace;
+  }
+  // A lost worker will hardly come back to one that shuts down, so the shutdown
+  // does not wait for the whole lease.
+  for (const auto& [peer, loss] : peers_.Lost()) {
+    GiveUpAfter(options.lost_grace, peer, loss,
+                absl::UnavailableError("its connection was lost"));
+  }
+  const absl::Status lost = absl::UnavailableError("it is lost");
+  for (const PeerInfo& peer : peers_.Infos()) {
+    if (peer.state == "gone") FailCallsTo(peer.worker, lost);
+  }
+  std::string left;
+  const auto deadline = Clock::now() + options.timeout;
+  if (options.mode == ShutdownOptions::Mode::kGraceful) {
+    Wait(deadline, [this] {
+      MutexLock lock(mutex_);
+      return outgoing_.empty() && incoming_.empty();
+    });
+    ownership_->ReleaseGrants(StoppedStatus());
+    Wait(deadline, [this] {
+      const Ownership::Counts counts = ownership_->counts();
+      return counts.held_by_others == 0 && counts.transfers == 0 &&
+             discarding_ == 0;
+    });
+    for (const PeerInfo& peer : peers_.Infos()) {
+      if (peer.state == "up") {
+        SendControl(peer.worker, {ControlKind::kLeaving, {}, {}}, nullptr);
+      }
+    }
+    Wait(deadline, [this] { return peers_.ControlWaiting() == 0; });
+    left = Leftovers();
+  }
+  std::vector<IncomingPtr> incoming;
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+    for (const auto& [key, call] : incoming_) incoming.push_back(call);
+  }
+  FailAllCalls(StoppedStatus());
+  for (const IncomingPtr& call : incoming) {
+    call->context->cancel.Cancel(StoppedStatus());
+  }
+  const auto now = Clock::now();
+  transport_->Shutdown(
+      deadline > now ? std::chrono::duration_cast<std::chrono::milliseconds>(
+                           std::min<Clock::duration>(deadline - now,
+                                                     std::chrono::seconds(5)))
+                     : std::chrono::milliseconds(0));
+  ownership_->Close(StoppedStatus());
+  Notify();
+  if (options_.on_stop) options_.on_stop();
+  if (left.empty()) return absl::OkStatus();
+  LogWarning("worker ", self().name, " left behind: ", left);
+  return absl::DeadlineExceededError(absl::StrCat(
+      "worker ", self().name, " shut down and left behind: ", left));
+}
+
+void AgentCore::StopThreads() {
+  timer_.Stop();
+  workers_->Stop();
+  inbox_->Stop();
+  completions_->Stop();
+}
+
+std::string AgentCore::Leftovers() const {
+  constexpr size_t kNamed = 10;
+  const DebugInfo info = GetDebugInfo();
+  std::vector<std::string> left;
+  for (const ObjectInfo& object : info.objects) {
+    if (object.holders.empty()) continue;
+    left.push_back(absl::StrCat(
+        object.type, " ", object.id, " held by ",
+        absl::StrJoin(object.holders, ", "), ", made by ", object.made_by,
+        object.made_at.empty() ? "" : " at ", object.made_at));
+  }
+  for (const CallInfo& call : info.outgoing) {
+    left.push_back(absl::StrCat("a call of ", call.method, " at ", call.peer));
+  }
+  for (const CallInfo& call : info.incoming) {
+    left.push_back(absl::StrCat(call.method, " running for ", call.peer));
+  }
+  if (info.transfers > 0) {
+    left.push_back(
+        absl::StrCat(info.transfers, " RRefs whose arrival is not known"));
+  }
+  const size_t all = left.size();
+  if (all > kNamed) left.resize(kNamed);
+  return absl::StrCat(
+      absl::StrJoin(left, "; "),
+      all > kNamed ? absl::StrCat("; and ", all - kNamed, " more") : "");
+}
+
+}  // namespace internal
 }  // namespace baton::rpc

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/machine.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/security.h"
 
@@ -21,7 +20,6 @@ using Clock = CallGuard::Clock;
 
 constexpr char kCaller[] = "a caller of a rendezvous";
 constexpr char kCalled[] = "a rendezvous";
-constexpr size_t kKeyBytes = 16;
 constexpr size_t kMarkBytes = 32;
 // A challenge consists of random bytes, the time at which it expires, and an
 // HMAC by its maker.

@@ -106,14 +106,22 @@ absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
     std::chrono::milliseconds timeout, const RendezvousAccess& access = {});
 
+namespace internal {
+class RendezvousCalls;
+}
+
+// Asked before a rendezvous handles a request and again before it answers:
+// callers are told the error in place of an answer. Thread-safe.
+using MayAnswer = std::function<absl::Status()>;
+
 // The service behind Join, to be added to an existing server that has the same
 // `security` (GrpcOptions::rendezvous). Serves any number of clusters.
 // Thread-safe.
 class RendezvousService {
  public:
-  // `max_members`: as RendezvousServer::Make.
-  explicit RendezvousService(const Security& security = {},
-                             int max_members = 0);
+  // As RendezvousServer::Make.
+  explicit RendezvousService(const Security& security = {}, int max_members = 0,
+                             MayAnswer may_answer = absl::OkStatus);
   ~RendezvousService();  // the server must have ended
   // Call it before the server starts. `let_in` is called with gRPC's name of
   // each connection over which a worker makes a request for itself, so that the
@@ -126,8 +134,7 @@ class RendezvousService {
   grpc::Service* service();
 
  private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  const std::unique_ptr<internal::RendezvousCalls> calls_;
 };
 
 class Acceptor;
@@ -142,7 +149,7 @@ class RendezvousServer {
   // listen on it.
   static absl::StatusOr<std::unique_ptr<RendezvousServer>> Make(
       const std::string& listen, const Security& security = {},
-      int max_members = 0);
+      int max_members = 0, MayAnswer may_answer = absl::OkStatus);
   ~RendezvousServer();
   const std::string& address() const { return address_; }
   // Strikes off all workers of this name, in every cluster, because their
@@ -153,7 +160,8 @@ class RendezvousServer {
   }
 
  private:
-  RendezvousServer(const Security& security, int max_members);
+  RendezvousServer(const Security& security, int max_members,
+                   MayAnswer may_answer);
   absl::Status Listen(const std::string& listen, const Security& security);
 
   RendezvousService service_;

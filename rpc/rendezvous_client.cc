@@ -15,7 +15,6 @@
 #include "core/status.h"
 #include "rpc/etcd/etcd.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_messages.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/wait_notice.h"

@@ -15,19 +15,9 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "rpc/rendezvous.h"
+#include "rpc/rendezvous_messages.h"
 
 namespace baton::rpc {
-
-namespace wire {
-class JoinAnswer;
-class JoinRequest;
-class LeaveAnswer;
-class LeaveRequest;
-class ListAnswer;
-class ListRequest;
-class RenewAnswer;
-class RenewRequest;
-}  // namespace wire
 
 namespace internal {
 

@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/rendezvous_messages.h"
 
 namespace baton::rpc {
 

@@ -23,6 +23,7 @@
 #include "core/newest_map.h"
 #include "core/timer.h"
 #include "rpc/rendezvous.h"
+#include "rpc/rendezvous_messages.h"
 
 namespace baton::rpc {
 
@@ -290,17 +291,6 @@ class RendezvousGroups {
       65'536};
   std::vector<std::function<void()>> answers_ ABSL_GUARDED_BY(mutex_);
 };
-
-namespace wire {
-class JoinAnswer;
-class JoinRequest;
-class LeaveAnswer;
-class LeaveRequest;
-class ListAnswer;
-class ListRequest;
-class RenewAnswer;
-class RenewRequest;
-}  // namespace wire
 
 namespace internal {
 

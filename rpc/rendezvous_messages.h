@@ -22,9 +22,15 @@ class RepeatedPtrField;
 namespace baton::rpc {
 
 namespace wire {
+class JoinAnswer;
 class JoinRequest;
+class LeaveAnswer;
+class LeaveRequest;
+class ListAnswer;
+class ListRequest;
 class Member;
 class RenewAnswer;
+class RenewRequest;
 }  // namespace wire
 
 namespace internal {

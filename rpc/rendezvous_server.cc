@@ -12,7 +12,6 @@
 #include "rpc/channels/accepting.h"
 #include "rpc/rendezvous.grpc.pb.h"
 #include "rpc/rendezvous.h"
-#include "rpc/rendezvous_gate.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/rendezvous_messages.h"
 #include "rpc/transports/acceptor.h"
@@ -152,13 +151,13 @@ class WaitingCall final : public grpc::ServerUnaryReactor {
 namespace internal {
 
 // The calls of one rendezvous.
-class RendezvousCalls : public wire::Rendezvous::CallbackService {
+class RendezvousCalls final : public wire::Rendezvous::CallbackService {
   using Context = grpc::CallbackServerContext;
   using Reactor = grpc::ServerUnaryReactor;
 
  public:
   RendezvousCalls(const Security& security, int max_members,
-                  MayAnswer may_answer = absl::OkStatus)
+                  MayAnswer may_answer)
       : may_answer_(std::move(may_answer)),
         handlers_(max_members),
         guard_(security.token) {}
@@ -216,104 +215,49 @@ class RendezvousCalls : public wire::Rendezvous::CallbackService {
   absl::Status CheckProof(Context& context,
                           const google::protobuf::MessageLite& request) {
     const auto& metadata = context.client_metadata();
-    const auto shown = metadata.find(internal::kProofKey);
+    const auto shown = metadata.find(kProofKey);
     std::string answer;
     absl::Status status = guard_.Check(
         shown == metadata.end()
             ? ""
             : std::string(shown->second.data(), shown->second.size()),
-        internal::Asked(request), internal::CallGuard::Clock::now(), &answer);
-    if (!answer.empty())
-      context.AddTrailingMetadata(internal::kProofKey, answer);
+        Asked(request), CallGuard::Clock::now(), &answer);
+    if (!answer.empty()) context.AddTrailingMetadata(kProofKey, answer);
     return status;
   }
 
-  const internal::MayAnswer may_answer_;
+  const MayAnswer may_answer_;
   RendezvousHandlers handlers_;
   std::function<void(const std::string&)> let_in_ = [](const std::string&) {};
-  internal::CallGuard guard_;
+  CallGuard guard_;
 };
 
 }  // namespace internal
 
-namespace {
-
-// Lets a server serve `calls` at `listen`, with the connections that `acceptor`
-// accepts. Returns its address.
-absl::StatusOr<std::string> Serve(grpc::Service* calls,
-                                  const std::string& listen,
-                                  const Security& security,
-                                  const std::shared_ptr<Acceptor>& acceptor,
-                                  std::unique_ptr<grpc::Server>& server) {
-  ASSIGN_OR_RETURN(HostPort address, ParseHostPort(listen));
-  RETURN_IF_ERROR(CheckListen(listen));
-  RETURN_IF_ERROR(
-      CheckExposure(security, "the rendezvous would listen on", listen));
-  grpc::ServerBuilder builder;
-  SetServerArguments(builder);
-  RaiseDescriptorLimit();
-  ASSIGN_OR_RETURN(address.port, acceptor->Listen(builder, listen, security));
-  builder.RegisterService(calls);
-  server = builder.BuildAndStart();
-  if (server == nullptr) return ListenFailure(listen, "gRPC makes no server");
-  RETURN_IF_ERROR(acceptor->Start());
-  return ToString(address);
-}
-
-class GatedServer final : public internal::GatedRendezvous {
- public:
-  GatedServer(const Security& security, int max_members,
-              internal::MayAnswer may_answer)
-      : calls_(security, max_members, std::move(may_answer)) {}
-  ~GatedServer() override {
-    calls_.groups().Close();
-    acceptor_->Stop();
-    if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now());
-  }
-  absl::Status Listen(const std::string& listen, const Security& security) {
-    calls_.OnLetIn([this](const std::string& peer) { acceptor_->LetIn(peer); });
-    ASSIGN_OR_RETURN(address_,
-                     Serve(&calls_, listen, security, acceptor_, server_));
-    return absl::OkStatus();
-  }
-  const std::string& address() const override { return address_; }
-
- private:
-  internal::RendezvousCalls calls_;
-  const std::shared_ptr<Acceptor> acceptor_ =
-      std::make_shared<Acceptor>(kAuthenticationTime);
-  std::unique_ptr<grpc::Server> server_;
-  std::string address_;
-};
-
-}  // namespace
-
-class RendezvousService::Impl final : public internal::RendezvousCalls {
- public:
-  using RendezvousCalls::RendezvousCalls;
-};
-
-RendezvousService::RendezvousService(const Security& security, int max_members)
-    : impl_(std::make_unique<Impl>(security, max_members)) {}
+RendezvousService::RendezvousService(const Security& security, int max_members,
+                                     MayAnswer may_answer)
+    : calls_(std::make_unique<internal::RendezvousCalls>(
+          security, max_members, std::move(may_answer))) {}
 
 RendezvousService::~RendezvousService() { Close(); }
 
 void RendezvousService::OnLetIn(
     std::function<void(const std::string& peer)> let_in) {
-  impl_->OnLetIn(std::move(let_in));
+  calls_->OnLetIn(std::move(let_in));
 }
 
 void RendezvousService::StrikeOff(const std::string& name,
                                   const std::string& why) {
-  impl_->groups().StrikeOff(name, why);
+  calls_->groups().StrikeOff(name, why);
 }
 
-void RendezvousService::Close() { impl_->groups().Close(); }
+void RendezvousService::Close() { calls_->groups().Close(); }
 
-grpc::Service* RendezvousService::service() { return impl_.get(); }
+grpc::Service* RendezvousService::service() { return calls_.get(); }
 
-RendezvousServer::RendezvousServer(const Security& security, int max_members)
-    : service_(security, max_members),
+RendezvousServer::RendezvousServer(const Security& security, int max_members,
+                                   MayAnswer may_answer)
+    : service_(security, max_members, std::move(may_answer)),
       acceptor_(std::make_shared<Acceptor>(kAuthenticationTime)) {}
 
 RendezvousServer::~RendezvousServer() {
@@ -323,9 +267,10 @@ RendezvousServer::~RendezvousServer() {
 }
 
 absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Make(
-    const std::string& listen, const Security& security, int max_members) {
+    const std::string& listen, const Security& security, int max_members,
+    MayAnswer may_answer) {
   std::unique_ptr<RendezvousServer> made(
-      new RendezvousServer(security, max_members));
+      new RendezvousServer(security, max_members, std::move(may_answer)));
   RETURN_IF_ERROR(made->Listen(listen, security));
   return made;
 }
@@ -333,19 +278,20 @@ absl::StatusOr<std::unique_ptr<RendezvousServer>> RendezvousServer::Make(
 absl::Status RendezvousServer::Listen(const std::string& listen,
                                       const Security& security) {
   service_.OnLetIn([this](const std::string& peer) { acceptor_->LetIn(peer); });
-  ASSIGN_OR_RETURN(address_, Serve(service_.service(), listen, security,
-                                   acceptor_, server_));
+  ASSIGN_OR_RETURN(HostPort address, ParseHostPort(listen));
+  RETURN_IF_ERROR(CheckListen(listen));
+  RETURN_IF_ERROR(
+      CheckExposure(security, "the rendezvous would listen on", listen));
+  grpc::ServerBuilder builder;
+  SetServerArguments(builder);
+  RaiseDescriptorLimit();
+  ASSIGN_OR_RETURN(address.port, acceptor_->Listen(builder, listen, security));
+  builder.RegisterService(service_.service());
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr) return ListenFailure(listen, "gRPC makes no server");
+  RETURN_IF_ERROR(acceptor_->Start());
+  address_ = ToString(address);
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<internal::GatedRendezvous>>
-internal::GatedRendezvous::Make(const std::string& listen,
-                                const Security& security, int max_members,
-                                MayAnswer may_answer) {
-  auto made = std::make_unique<GatedServer>(security, max_members,
-                                            std::move(may_answer));
-  RETURN_IF_ERROR(made->Listen(listen, security));
-  return made;
 }
 
 }  // namespace baton::rpc

@@ -11,6 +11,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,14 @@ absl::StatusOr<Security> LoadSecurity(const SecurityFiles& files,
                    ReadFile("authority", files.authority, false));
   RETURN_IF_ERROR(CheckCertificate(files, security, CertificateName(worker)));
   return security;
+}
+
+absl::StatusOr<std::string> NewKey() {
+  std::string key(kKeyBytes, '\0');
+  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(kKeyBytes)) {
+    return absl::UnavailableError("this machine gives no random bytes");
+  }
+  return key;
 }
 
 bool SameToken(const std::string& one, const std::string& other) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -54,6 +55,9 @@ std::string CertificateName(const std::string& worker);
 absl::StatusOr<Security> LoadSecurity(const SecurityFiles& files,
                                       const std::string& worker);
 
+// Returns random bytes, for a key or a nonce.
+inline constexpr size_t kKeyBytes = 16;
+absl::StatusOr<std::string> NewKey();
 // Compares two tokens, keys or proofs in constant time.
 bool SameToken(const std::string& one, const std::string& other);
 

@@ -15,7 +15,7 @@
 #include "core/status.h"
 #include "core/stream.h"
 #include "core/tensor.h"
-#include "rpc/channels/machine.h"
+#include "rpc/channels/segment.h"
 
 namespace baton::dist {
 namespace {

@@ -12,8 +12,9 @@
 #include "core/executor.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/channels/machine.h"
 #include "rpc/channels/poller.h"
+#include "rpc/channels/segment.h"
+#include "rpc/security.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

@@ -10,9 +10,8 @@
 
 #include "core/executor.h"
 #include "rpc/channels/channel.h"
-#include "rpc/channels/ipc_exports.h"
 #include "rpc/channels/ipc_gpu.h"
-#include "rpc/channels/ipc_imports.h"
+#include "rpc/channels/ipc_tensors.h"
 #include "rpc/channels/poller.h"
 
 namespace baton::rpc {

@@ -1,15 +1,14 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/ipc_exports.h"
-
 #include <algorithm>
 #include <numeric>
+#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/proof.h"
+#include "rpc/channels/ipc_tensors.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -18,6 +17,17 @@ namespace {
 // The most tensors of one GPU that may be in use by one peer.
 constexpr uint32_t kEvents = 64;
 constexpr size_t kMaxExportedSegments = 4096;
+constexpr int64_t kProofWords = 512;  // 4 KB
+
+// Returns random words, on the CPU.
+Tensor ProofWords() {
+  std::random_device seed;
+  std::mt19937_64 next((uint64_t{seed()} << 32) | seed());
+  Tensor words = Tensor::Empty({kProofWords}, {.dtype = DType::kI64});
+  for (int64_t i = 0; i < kProofWords; ++i)
+    words.data<int64_t>()[i] = static_cast<int64_t>(next());
+  return words;
+}
 
 }  // namespace
 

@@ -70,6 +70,10 @@ class IpcGpu {
 // The GPUs of two processes between which tensors are copied.
 enum class IpcReach { kOneGpu, kAllGpus };
 
+// Returns the sum of the bytes of a CPU tensor, by which the receiver of a
+// proof shows what it has read.
+uint64_t SumOf(const Tensor& tensor);
+
 // Returns the implementation for CUDA. Without a GPU its count() is 0.
 std::shared_ptr<IpcGpu> MakeCudaGpu(Device own);
 

@@ -1,13 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/ipc_imports.h"
-
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/proof.h"
+#include "rpc/channels/ipc_tensors.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -28,6 +29,15 @@ absl::Status NoMemory(const char* what, size_t bytes, int error) {
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> BootId() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  if (!std::getline(file, id) || id.empty()) {
+    return absl::UnavailableError("this machine has no boot id");
+  }
+  return id;
+}
 
 Fd::~Fd() {
   if (fd_ >= 0) close(fd_);

@@ -6,11 +6,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 
 namespace baton::rpc {
+
+// Returns an id of this machine since its last boot. Only processes that have
+// the same one can share memory.
+absl::StatusOr<std::string> BootId();
 
 // A file descriptor that is closed with this object. Thread-compatible.
 class Fd {

@@ -16,8 +16,8 @@
 #include "core/status.h"
 #include "rpc/channels/channel.h"
 #include "rpc/channels/fd_socket.h"
-#include "rpc/channels/machine.h"
 #include "rpc/channels/segment.h"
+#include "rpc/security.h"
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
@@ -88,7 +88,7 @@ void SharedMemoryEnd::NotGrown(uint32_t id, const std::string& why) {
     growing_ = false;
     grow_again_ = Clock::now() + kGrowthPause;
     if (const auto found = passed_.find(id); found != passed_.end()) {
-      unused = std::move(found->second.segment);
+      unused = std::move(found->second);
       passed_.erase(found);
     }
     if (lost_) return;
@@ -179,7 +179,7 @@ absl::StatusOr<Imported> SharedMemoryEnd::Import(const TensorSpec& spec,
 }
 
 void SharedMemoryEnd::OnLost() {
-  std::map<uint32_t, Passed> passed;
+  ExportedBlocks::Segments passed;
   {
     MutexLock lock(mutex_);
     if (std::exchange(lost_, true)) return;

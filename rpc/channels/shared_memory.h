@@ -105,11 +105,6 @@ class SharedMemoryEnd final
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Passed {
-    std::shared_ptr<Segment> segment;
-    uint64_t seed = 0;
-  };
-
   void Post(Task task);
   void SendControl(const wire::SharedMemoryControl& control);
 
@@ -162,7 +157,7 @@ class SharedMemoryEnd final
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   bool passing_ ABSL_GUARDED_BY(mutex_) = false;  // the first segment
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
-  std::map<uint32_t, Passed> passed_ ABSL_GUARDED_BY(mutex_);  // not mapped yet
+  ExportedBlocks::Segments passed_ ABSL_GUARDED_BY(mutex_);  // not mapped yet
   uint64_t budget_member_ ABSL_GUARDED_BY(mutex_) = 0;
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   Clock::time_point grow_again_ ABSL_GUARDED_BY(mutex_){};

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/status.h"
-#include "rpc/channels/proof.h"
 #include "rpc/channels/shared_memory.h"
 #include "rpc/wire.pb.h"
 
@@ -79,9 +78,6 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   wire::SharedMemoryControl control;
   wire::SharedMemoryControl::Passed& passed = *control.mutable_passed();
   passed.set_bytes(bytes);
-  passed.set_seed(
-      static_cast<uint64_t>(Clock::now().time_since_epoch().count()));
-  WritePattern(segment, passed.seed());
   RETURN_IF_ERROR(connection_->Send(segment.fd()));
   segment.CloseFd();
   passed.set_heartbeat(PassHeartbeat());
@@ -90,8 +86,7 @@ absl::Status SharedMemoryEnd::Pass(size_t bytes, Part part) {
   {
     MutexLock lock(mutex_);
     passed.set_segment(next_segment_++);
-    passed_[passed.segment()] = {Budgeted(std::move(segment), std::move(part)),
-                                 passed.seed()};
+    passed_[passed.segment()] = Budgeted(std::move(segment), std::move(part));
   }
   SendControl(control);
   return absl::OkStatus();
@@ -175,10 +170,6 @@ absl::Status SharedMemoryEnd::Map(
     }
   }
   ASSIGN_OR_RETURN(Segment segment, Segment::Open(std::move(fd), bytes));
-  if (!HasPattern(segment, passed.seed(), false)) {
-    return absl::DataLossError("a segment holds something else than written");
-  }
-  TurnPattern(segment);
   std::shared_ptr<void> pinned;
   if (mapped_one_ && budget_.pin) pinned = budget_.pin(segment.data(), bytes);
   mapped_one_ = true;
@@ -216,25 +207,20 @@ void SharedMemoryEnd::UseRing() {
 }
 
 void SharedMemoryEnd::OnMapped(uint32_t id, const std::string& failure) {
-  std::string why = failure;
   bool first = false;
   {
     MutexLock lock(mutex_);
     const auto found = passed_.find(id);
     if (found == passed_.end()) return;
-    Passed& passed = found->second;
-    if (why.empty() && !HasPattern(*passed.segment, passed.seed, true)) {
-      why = "what it wrote to a segment is not there";
-    }
-    if (why.empty()) {
+    if (failure.empty()) {
       growing_ = false;
       why_not_.clear();
       first = exported_->capacity() == 0;
-      exported_->Add(id, std::move(passed.segment));
+      exported_->Add(id, std::move(found->second));
       passed_.erase(found);
     }
   }
-  if (!why.empty()) NotGrown(id, why);
+  if (!failure.empty()) NotGrown(id, failure);
   if (first) port_->Opened();
 }
 

@@ -156,8 +156,8 @@ absl::Status TcpDial::ShowKey(const Fd& socket) {
 }
 
 absl::Status TcpDial::HearKey(const Fd& socket) {
-  char key[kTcpKeyBytes];
-  const ssize_t got = recv(socket.get(), key, kTcpKeyBytes - heard_.size(), 0);
+  char key[kKeyBytes];
+  const ssize_t got = recv(socket.get(), key, kKeyBytes - heard_.size(), 0);
   if (got == 0) return absl::UnavailableError("it closed the socket");
   if (got < 0) {
     return errno == EAGAIN || errno == EINTR
@@ -165,7 +165,7 @@ absl::Status TcpDial::HearKey(const Fd& socket) {
                : DialFailure("cannot read from the socket", errno);
   }
   heard_.append(key, static_cast<size_t>(got));
-  if (heard_.size() < kTcpKeyBytes) return UnderWay();
+  if (heard_.size() < kKeyBytes) return UnderWay();
   if (SameToken(heard_, keys_.ours)) return absl::OkStatus();
   return absl::PermissionDeniedError("somebody else answers there");
 }
@@ -249,11 +249,11 @@ void TcpListener::TakeIn(Fd socket) {
 }
 
 Poll TcpListener::Hear(uint64_t number, const Fd& socket, std::string& shown) {
-  char key[kTcpKeyBytes];
-  const ssize_t got = recv(socket.get(), key, kTcpKeyBytes - shown.size(), 0);
+  char key[kKeyBytes];
+  const ssize_t got = recv(socket.get(), key, kKeyBytes - shown.size(), 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Poll::kWhenReady;
   if (got > 0) shown.append(key, static_cast<size_t>(got));
-  if (got > 0 && shown.size() < kTcpKeyBytes) return Poll::kWhenReady;
+  if (got > 0 && shown.size() < kKeyBytes) return Poll::kWhenReady;
   if (unauthenticated_->Remove(number) && got > 0) Welcome(socket, shown);
   return Poll::kEnd;
 }

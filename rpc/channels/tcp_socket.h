@@ -22,7 +22,6 @@
 // was told by other means. Reads and writes never block.
 namespace baton::rpc {
 
-inline constexpr size_t kTcpKeyBytes = 16;
 // The most bytes of one read or write, for which the end of a connection waits.
 inline constexpr size_t kTcpMostAtOnce = size_t{4} << 20;
 

@@ -9,9 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/machine.h"
 #include "rpc/collectives/cpu_backend.h"
 #include "rpc/collectives/nccl_backend.h"
+#include "rpc/security.h"
 #include "rpc/spares.h"
 
 namespace baton::rpc {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/status.h"
-#include "rpc/channels/machine.h"
+#include "rpc/channels/segment.h"
 
 namespace baton::rpc {
 namespace {

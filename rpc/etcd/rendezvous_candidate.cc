@@ -80,7 +80,7 @@ RendezvousCandidate::~RendezvousCandidate() {
 }
 
 absl::Status RendezvousCandidate::Listen(const std::string& listen) {
-  ASSIGN_OR_RETURN(server_, internal::GatedRendezvous::Make(
+  ASSIGN_OR_RETURN(server_, RendezvousServer::Make(
                                 listen, options_.security, options_.max_members,
                                 [this] { return MayAnswer(); }));
   return absl::OkStatus();

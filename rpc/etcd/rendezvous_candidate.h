@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "core/mutex.h"
 #include "rpc/etcd/etcd.h"
-#include "rpc/rendezvous_gate.h"
+#include "rpc/rendezvous.h"
 #include "rpc/security.h"
 
 namespace baton::rpc {
@@ -83,7 +83,7 @@ class RendezvousCandidate {
   bool told_silence_ = false;
   // Until when it serves; 0 while it stands by.
   std::atomic<Time> until_{Time(0)};
-  std::unique_ptr<internal::GatedRendezvous> server_;
+  std::unique_ptr<RendezvousServer> server_;
 
   Mutex mutex_;
   CondVar changed_;

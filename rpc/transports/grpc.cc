@@ -31,7 +31,6 @@
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/grpc_settings.h"
 #include "rpc/transports/link.h"
-#include "rpc/transports/link_service.h"
 #include "rpc/transports/private_socket.h"
 #include "rpc/worker.h"
 
@@ -119,7 +118,7 @@ absl::Status GrpcTransport::Listen() {
     RETURN_IF_ERROR(
         all_->acceptor->Listen(builder, path, options.security).status());
   }
-  builder.RegisterCallbackGenericService(&all_->service);
+  builder.RegisterCallbackGenericService(all_.get());
   if (options.rendezvous != nullptr) {
     options.rendezvous->OnLetIn(
         [weak = std::weak_ptr(all_->acceptor)](const std::string& peer) {
@@ -176,7 +175,7 @@ absl::Status GrpcTransport::Start(const WorkerInfo& self,
     socket_.Announce({host_.options.cluster, self.name,
                       std::string(*absl::StrSplit(address_, ';').begin())});
   }
-  all_->service.Open();
+  all_->GreetWaiting();
   SetServing(true);
   return absl::OkStatus();
 }
@@ -297,7 +296,7 @@ void GrpcTransport::Shutdown(milliseconds timeout) {
   Close(timeout);
   const Promise<void> ended;
   std::thread thread([all = all_, ended]() mutable {
-    pthread_setname_np(pthread_self(), "baton-undertake");
+    pthread_setname_np(pthread_self(), "baton-linger");
     all->AwaitEnd();
     all.reset();
     ended.Set(absl::OkStatus());
@@ -314,7 +313,7 @@ void GrpcTransport::Close(milliseconds timeout) {
   }
   if (all_->server != nullptr) SetServing(false);
   host_.stopping = true;
-  all_->service.Close();
+  all_->CloseWaiting();
   if (timeout.count() > 0) {
     for (const auto& link : AllLinks()) link->BeginGoodbye();
     AwaitIdle(host_, AllLinks(), timeout);

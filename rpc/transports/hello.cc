@@ -19,7 +19,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 8;
+constexpr uint32_t kVersion = 9;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 

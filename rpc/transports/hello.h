@@ -27,8 +27,6 @@ enum class Verdict {
   kUnproven
 };
 
-inline constexpr size_t kNonceBytes = 16;
-
 struct Hello {
   uint32_t version = 0;
   std::string cluster = {};

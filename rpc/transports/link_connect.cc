@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
-#include "rpc/channels/machine.h"
 #include "rpc/security.h"
 #include "rpc/transports/address.h"
 #include "rpc/transports/channel_kinds.h"

@@ -8,6 +8,7 @@
 #include "core/status.h"
 #include "core/tensor.h"
 #include "rpc/rendezvous.pb.h"
+#include "rpc/security.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/hello.h"
@@ -59,11 +60,11 @@ void FramesAndHello() {
   Save("hello", "endless_lease", endless.SerializeAsString());
   wire::Hello guarded;
   BATON_CHECK(guarded.ParseFromString(meta));
-  guarded.set_nonce(std::string(rpc::kNonceBytes, 'n'));
+  guarded.set_nonce(std::string(rpc::kKeyBytes, 'n'));
   Save("hello", "with_nonce", guarded.SerializeAsString());
   const std::string challenge =
       BytesOf(Encode(rpc::Challenge{.self = kAlice,
-                                    .nonce = std::string(rpc::kNonceBytes, 'm'),
+                                    .nonce = std::string(rpc::kKeyBytes, 'm'),
                                     .proof = std::string(32, 'p')}));
   const std::string proof = BytesOf(rpc::EncodeProof(std::string(32, 'q')));
   Save("hello", "challenge", challenge.substr(rpc::kFrameHeaderBytes));

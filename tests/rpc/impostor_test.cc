@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 
+#include "rpc/security.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/support/status_matchers.h"
@@ -145,7 +146,7 @@ TEST_F(GrpcImpostor, WhoDialsCannotSendAWorkersProofBackToIt) {
   Hello hello =
       MakeHello({}, {"bob", Rank{1}, 99, "127.0.0.1:1"}, alice_->info);
   hello.attempt = 1;
-  hello.nonce = std::string(kNonceBytes, 'n');
+  hello.nonce = std::string(kKeyBytes, 'n');
   RawClient mallory(TcpOf(alice_->info.address));
   mallory.Write(Encode(hello));
   const auto meta = mallory.ReadMeta(FrameKind::kChallenge);
@@ -162,7 +163,7 @@ TEST_F(GrpcImpostor, WhoDialsCannotSendAWorkersProofBackToIt) {
 
 Hello FromEve(const WorkerInfo& to) {
   Hello hello = MakeHello({}, {"eve", Rank{1}, 99, "127.0.0.1:1"}, to);
-  hello.nonce = std::string(kNonceBytes, 'n');
+  hello.nonce = std::string(kKeyBytes, 'n');
   return hello;
 }
 

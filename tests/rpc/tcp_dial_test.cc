@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rpc/channels/tcp_socket.h"
+#include "rpc/security.h"
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/tcp_ends.h"
@@ -75,11 +76,10 @@ TEST_F(TcpDialTest, ThatNobodyAnswersTakesNoThreadAndHoldsUpNobody) {
   for (size_t i = 0; i < kDials; ++i) {
     ports.push_back(std::make_shared<TestPort>());
     const std::string offer = *alice_.kind->Offer();
-    dials.push_back(
-        *alice_.kind->Open({true, offer,
-                            OfferAt("127.0.0.1", blackhole.port(),
-                                    std::string(kTcpKeyBytes, 'k'))},
-                           ports.back()));
+    dials.push_back(*alice_.kind->Open(
+        {true, offer,
+         OfferAt("127.0.0.1", blackhole.port(), std::string(kKeyBytes, 'k'))},
+        ports.back()));
     dials.back()->Start();
   }
   // Alice and bob have two that read and write, each.
@@ -127,7 +127,7 @@ TEST(TcpExposure, APortBeyondThisMachineIsNotDialedInClear) {
     const auto port = std::make_shared<TestPort>();
     const std::string ours = *kind->Offer();
     const auto channel = kind->Open(
-        {true, ours, OfferAt(host, 1, std::string(kTcpKeyBytes, 'k'))}, port);
+        {true, ours, OfferAt(host, 1, std::string(kKeyBytes, 'k'))}, port);
     EXPECT_TRUE(channel.ok()) << channel.status();
     (*channel)->Start();
     std::string settled;

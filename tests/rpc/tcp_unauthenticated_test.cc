@@ -8,6 +8,7 @@
 
 #include "rpc/channels/tcp_connect.h"
 #include "rpc/channels/tcp_socket.h"
+#include "rpc/security.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/tcp_ends.h"
 
@@ -106,8 +107,8 @@ TEST_F(TcpUnauthenticated, WhoAnswersWithAnotherKeyIsNotTalkedTo) {
   Await(socket->front(), POLLIN);
   const Fd accepted(
       accept4(socket->front().get(), nullptr, nullptr, SOCK_CLOEXEC));
-  EXPECT_EQ(Read(accepted, kTcpKeyBytes).size(), kTcpKeyBytes);
-  Write(accepted, std::string(kTcpKeyBytes, 'x'));
+  EXPECT_EQ(Read(accepted, kKeyBytes).size(), kKeyBytes);
+  Write(accepted, std::string(kKeyBytes, 'x'));
   EXPECT_EQ(alice_.port->AwaitSettled(), "127.0.0.1, port " +
                                              std::to_string(port) +
                                              ": somebody else answers there");
@@ -134,7 +135,7 @@ TEST_F(TcpUnauthenticated, AKeyServesOnce) {
            second = rpc::Connect(PortOfOffer(bobs));
   Write(first, offer.key().substr(0, 5));
   Write(first, offer.key().substr(5));
-  EXPECT_EQ(Read(first, kTcpKeyBytes), answer.key());
+  EXPECT_EQ(Read(first, kKeyBytes), answer.key());
   EXPECT_EQ(bob_.port->AwaitSettled(), "open");
   Write(second, offer.key());
   EXPECT_EQ(Read(second, 1), "");
@@ -149,7 +150,7 @@ class TcpHostile : public TcpTest {
     bob_.channel = *bob_.kind->Open({false, bobs, alices}, bob_.port);
     socket_ = rpc::Connect(PortOfOffer(bobs));
     Write(socket_, Parsed(bobs).key());
-    ASSERT_EQ(Read(socket_, kTcpKeyBytes).size(), kTcpKeyBytes);
+    ASSERT_EQ(Read(socket_, kKeyBytes).size(), kKeyBytes);
     ASSERT_EQ(bob_.port->AwaitSettled(), "open");
   }
   Imported Promise(uint64_t lease, const Tensor& tensor) {

@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/channels/machine.h"
+#include "rpc/channels/segment.h"
 
 namespace baton::dist {
 namespace {

@@ -1,11 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/channels/ipc_exports.h"
-
 #include <gtest/gtest.h>
 
-#include "rpc/channels/proof.h"
+#include "rpc/channels/ipc_gpu.h"
+#include "rpc/channels/ipc_tensors.h"
 #include "rpc/wire.pb.h"
 #include "tests/rpc/cuda_ipc/fake_gpu.h"
 
