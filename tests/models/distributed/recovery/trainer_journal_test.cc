@@ -9,6 +9,8 @@
 #include <atomic>
 #include <fstream>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
