@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/declare.h"
@@ -77,19 +78,26 @@ TEST(Launched, WhatIsNoRankIsAnError) {
               HasSubstr("PMI_RANK=4 and PMI_SIZE=4 are no rank"));
 }
 
+// Of one of three processes that others launched.
+rpc::ClusterOptions OptionsOfRank(int rank) {
+  const Environment environment(
+      {{"PMI_RANK", std::to_string(rank)}, {"PMI_SIZE", "3"}});
+  auto options = ClusterOptionsFromFlags("trainer");
+  EXPECT_TRUE(options.ok()) << options.status();
+  if (!options.ok()) return {};
+  EXPECT_EQ(options->name, rank == 0 ? "trainer" : "worker2");
+  EXPECT_EQ(options->rank, rank);
+  return *std::move(options);
+}
+
 TEST(Launched, RankZeroIsTheTrainerAndHostsTheRendezvous) {
   const absl::FlagSaver saver;
   absl::SetFlag(&FLAGS_rendezvous, "127.0.0.1:4001");
   for (const int rank : {0, 2}) {
-    const Environment environment(
-        {{"PMI_RANK", std::to_string(rank)}, {"PMI_SIZE", "3"}});
-    const auto options = ClusterOptionsFromFlags("trainer");
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->name, rank == 0 ? "trainer" : "worker2");
-    EXPECT_EQ(options->rank, rank);
-    EXPECT_EQ(options->world_size, 3);
-    EXPECT_EQ(options->rendezvous_host, "trainer");
-    EXPECT_EQ(options->listen, "127.0.0.1:0");
+    const rpc::ClusterOptions options = OptionsOfRank(rank);
+    EXPECT_EQ(options.world_size, 3);
+    EXPECT_EQ(options.rendezvous_host, "trainer");
+    EXPECT_EQ(options.listen, "127.0.0.1:0");
   }
 }
 
@@ -97,15 +105,10 @@ TEST(Launched, NobodyHostsARendezvousThatEtcdKnows) {
   const absl::FlagSaver saver;
   absl::SetFlag(&FLAGS_rendezvous, "etcd://127.0.0.1:4001,192.0.2.1:4001");
   for (const int rank : {0, 2}) {
-    const Environment environment(
-        {{"PMI_RANK", std::to_string(rank)}, {"PMI_SIZE", "3"}});
-    const auto options = ClusterOptionsFromFlags("trainer");
-    ASSERT_TRUE(options.ok()) << options.status();
-    EXPECT_EQ(options->name, rank == 0 ? "trainer" : "worker2");
-    EXPECT_EQ(options->rank, rank);
-    EXPECT_EQ(options->rendezvous_host, "");
+    const rpc::ClusterOptions options = OptionsOfRank(rank);
+    EXPECT_EQ(options.rendezvous_host, "");
     // Others of other machines meet there.
-    EXPECT_NE(options->listen, "127.0.0.1:0");
+    EXPECT_NE(options.listen, "127.0.0.1:0");
   }
 }
 

@@ -23,8 +23,6 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kKind{.name = "Shared"};
-
 Digits DigitsOf(int64_t count) {
   Generator generator(1);
   return {.images = RandNormal({count, 1, 28, 28}, generator),
@@ -51,7 +49,7 @@ TEST(SplitBatch, RefusesMorePartsThanSamples) {
 }
 
 TEST(Scatter, GivesEachMemberItsPartUntilThereAreNoMore) {
-  const Groups groups(3, kKind);
+  const Groups groups(3);
   const Digits batch = DigitsOf(7);
   const auto parts = SplitBatch(batch, 3);
   ASSERT_THAT(parts, IsOk());
@@ -74,7 +72,7 @@ class AllReduceByHand
 
 TEST_P(AllReduceByHand, GivesAllTheSameSums) {
   const auto [way, members] = GetParam();
-  const Groups groups(members, kKind);
+  const Groups groups(members);
   const auto given = [](size_t rank, int64_t count) {
     Generator generator(100 + rank);
     return RandNormal({count}, generator);

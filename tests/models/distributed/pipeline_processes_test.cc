@@ -25,7 +25,6 @@
 #include "models/distributed/pipeline.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
-#include "rpc/cluster.h"
 #include "rpc/introspection.h"
 #include "tests/models/distributed/process_devices.h"
 #include "tests/models/distributed/process_stages.h"
@@ -70,14 +69,7 @@ class Processes {
  public:
   Processes() {
     for (const std::string& name : kWorkers) processes_.Start(name, 3);
-    rpc::Registry registry;
-    RegisterProcessStages(registry);
-    rpc::ClusterOptions options;
-    options.name = "trainer";
-    options.rendezvous = processes_.address();
-    options.world_size = 3;
-    options.agent.on_start = Attach;
-    auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
+    auto agent = JoinProcesses("trainer", processes_.address(), 3);
     EXPECT_THAT(agent, IsOk());
     agent_ = *std::move(agent);
   }

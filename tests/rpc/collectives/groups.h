@@ -45,8 +45,8 @@ class Groups {
  public:
   using Group = std::shared_ptr<rpc::ProcessGroup>;
 
-  Groups(int members, const GroupKind& kind,
-         std::chrono::milliseconds timeout = std::chrono::seconds(30))
+  explicit Groups(int members, const GroupKind& kind = {.name = "Shared"},
+                  std::chrono::milliseconds timeout = std::chrono::seconds(30))
       : gpus_(kind.gpus), cluster_(OptionsFor(members, kind)) {
     options_.timeout = timeout;
     options_.shared_memory = kind.shared_memory;

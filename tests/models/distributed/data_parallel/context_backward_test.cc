@@ -11,6 +11,7 @@
 
 #include "autograd/functions/activation.h"
 #include "autograd/functions/loss.h"
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
 #include "models/distributed/data_parallel/data_parallel.h"
@@ -69,13 +70,6 @@ Tensor ContextLabels() {
 Tensor ShareOfContext(const Tensor& all, size_t rank) {
   const auto begin = static_cast<int64_t>(rank) * kReplicaRows;
   return all.Slice(0, begin, begin + kReplicaRows).Contiguous();
-}
-
-std::vector<Tensor> GradientsOf(const nn::Module& module) {
-  std::vector<Tensor> gradients;
-  for (const Variable& parameter : module.Parameters())
-    gradients.push_back(parameter.grad());
-  return gradients;
 }
 
 class ContextBackward : public ::testing::Test {
@@ -145,8 +139,8 @@ TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
     whole_middle.ZeroGrad();
     whole.LossOf(whole_middle(whole.Before(ContextInputs())), ContextLabels())
         .Backward();
-    expected.push_back(GradientsOf(whole));
-    expected_middle.push_back(GradientsOf(whole_middle));
+    expected.push_back(GradientsOf(whole.Parameters()));
+    expected_middle.push_back(GradientsOf(whole_middle.Parameters()));
     whole_sgd.Step();
   }
 
@@ -169,7 +163,7 @@ TEST_F(ContextBackward, GivesTheGradientsOfOneProcessOnTheWholeBatch) {
           ends.LossOf(*hidden, ShareOfContext(ContextLabels(), rank));
       ASSERT_THAT(parallel->Backward(ctx, loss), IsOk());
       EXPECT_TRUE(ctx.Gradients().empty());
-      own[rank] = GradientsOf(ends);
+      own[rank] = GradientsOf(ends.Parameters());
       for (size_t i = 0; i < own[rank].size(); ++i) {
         EXPECT_TRUE(ops::AllClose(own[rank][i], expected[step][i], 1e-5, 1e-6));
       }

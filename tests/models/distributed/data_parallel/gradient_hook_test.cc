@@ -29,8 +29,6 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kHookKind{.name = "Shared", .shared_memory = true};
-
 models::Mlp MakeMlp(uint64_t seed) {
   Generator generator(seed);
   return models::Mlp({.widths = {8, 16, 12, 4}}, generator);
@@ -76,7 +74,7 @@ class GradientHookOf : public ::testing::TestWithParam<size_t> {
     return *std::move(made);
   }
 
-  Groups groups_{static_cast<int>(GetParam()), kHookKind};
+  Groups groups_{static_cast<int>(GetParam())};
 };
 
 TEST_P(GradientHookOf, IsCalledForEachBucketAndWhatItLeavesIsTheGradient) {
@@ -187,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, GradientHookOf, ::testing::Values(1, 2, 3),
 
 TEST(GradientHook, AnErrorInItIsToldToAll) {
   constexpr size_t kRanks = 3;
-  const Groups groups(kRanks, kHookKind);
+  const Groups groups(kRanks);
   OnEach(kRanks, [&](size_t rank) {
     models::Mlp model = MakeMlp(1);
     const auto parallel = DataParallel::Make(
@@ -216,7 +214,7 @@ TEST(GradientHook, AnErrorInItIsToldToAll) {
 }
 
 TEST(GradientHook, GoesNotWithOtherWaysToReduce) {
-  const Groups groups(1, kHookKind);
+  const Groups groups(1);
   models::Mlp model = MakeMlp(1);
   for (const DataParallelOptions& options :
        {DataParallelOptions{.travel_as = DType::kBF16},

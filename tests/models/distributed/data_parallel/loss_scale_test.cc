@@ -11,6 +11,7 @@
 #include "autograd/functions/cast.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
+#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
 #include "core/random.h"
@@ -238,8 +239,7 @@ class HalfTraining : public ::testing::TestWithParam<bool> {
       sgd.Step();
       losses_.push_back(loss.tensor().Item());
     }
-    for (const Variable& each : whole.Parameters())
-      parameters_.push_back(each.tensor());
+    parameters_ = TensorsOf(whole.Parameters());
   }
   std::vector<double> losses_;
   std::vector<Tensor> parameters_;

@@ -299,11 +299,10 @@ TEST_F(PipelineReplicas, AreMadeOfPipelinesThatAreAlikeAndNew) {
 // stage's backward ends, which waits for that here.
 TEST(StageReplicas, ReduceWhileStagesBeforeStillCompute) {
   constexpr size_t kReplicas = 2;
-  const testing::GroupKind kind{.name = "Shared"};
   // Of each stage.
   std::vector<std::unique_ptr<Groups>> groups;
   for (int stage = 0; stage < 2; ++stage)
-    groups.push_back(std::make_unique<Groups>(kReplicas, kind));
+    groups.push_back(std::make_unique<Groups>(kReplicas));
   OnEach(kReplicas, [&](size_t replica) {
     const Modules modules = {LocalStage(0, 5), LocalStage(1, 5)};
     std::map<int, LocalLinks> links;

@@ -30,7 +30,6 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kPowerSgdKind{.name = "Shared", .shared_memory = true};
 constexpr int64_t kWidth = 24;
 constexpr int64_t kClasses = 16;
 
@@ -99,7 +98,7 @@ class PowerSgdOf : public ::testing::TestWithParam<size_t> {
     return all;
   }
 
-  Groups groups_{static_cast<int>(GetParam()), kPowerSgdKind};
+  Groups groups_{static_cast<int>(GetParam())};
 };
 
 TEST_P(PowerSgdOf, GivesTheMeanOfGradientsOfNoMoreColumns) {
@@ -158,7 +157,7 @@ class Matrix final : public nn::Module {
 
 TEST(PowerSgd, GivesLaterWhatItCouldNotGiveAtOnce) {
   constexpr int kSteps = 200;
-  const Groups groups(1, kPowerSgdKind);
+  const Groups groups(1);
   Generator generator(1);
   const Tensor gradient = RandNormal({12, 10}, generator);
   Matrix model;
@@ -178,7 +177,7 @@ TEST(PowerSgd, GivesLaterWhatItCouldNotGiveAtOnce) {
 }
 
 TEST(PowerSgd, GoesOnAfterAGradientOfZeros) {
-  const Groups groups(1, kPowerSgdKind);
+  const Groups groups(1);
   Matrix model;
   const auto parallel =
       DataParallel::Make(model, groups[0], {.power_sgd_rank = 1});
@@ -192,7 +191,7 @@ TEST(PowerSgd, GoesOnAfterAGradientOfZeros) {
 }
 
 TEST(PowerSgd, RefusesWhatItCannotDo) {
-  const Groups groups(1, kPowerSgdKind);
+  const Groups groups(1);
   Matrix model;
   EXPECT_THAT(
       DataParallel::Make(model, groups[0],

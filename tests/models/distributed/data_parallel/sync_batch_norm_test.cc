@@ -32,7 +32,6 @@ using testing::Groups;
 using testing::IsOk;
 using testing::OnEach;
 
-const testing::GroupKind kSyncKind{.name = "Shared", .shared_memory = true};
 constexpr int64_t kSyncRows = 12;  // of all members
 
 // Normalises with and without ReLU, and with a residual.
@@ -76,7 +75,7 @@ Tensor ShareOfMember(const Tensor& all, size_t rank, size_t ranks) {
 class SyncBatchNormOf : public ::testing::TestWithParam<size_t> {
  protected:
   size_t ranks() const { return GetParam(); }
-  Groups groups_{static_cast<int>(GetParam()), kSyncKind};
+  Groups groups_{static_cast<int>(GetParam())};
 };
 
 TEST_P(SyncBatchNormOf, GivesWhatOneProcessGivesOnTheWholeBatch) {

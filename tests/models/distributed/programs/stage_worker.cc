@@ -9,13 +9,9 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <utility>
 
-#include "autograd/distributed/context.h"
 #include "core/device.h"
 #include "core/precision.h"
-#include "rpc/cluster.h"
-#include "rpc/rendezvous.h"
 #include "tests/models/distributed/process_stages.h"
 
 int main(int argc, char** argv) {
@@ -23,17 +19,8 @@ int main(int argc, char** argv) {
   const auto device = baton::Device::Parse(argv[3]);
   if (!device.ok()) return 2;
   baton::SetDeterministic(true);
-  baton::rpc::Registry registry;
-  baton::dist::RegisterProcessStages(registry);
-  baton::rpc::ClusterOptions options;
-  options.name = argv[1];
-  options.rendezvous = argv[2];
-  options.device = *device;
-  options.world_size = argc == 4 ? 3 : std::atoi(argv[4]);
-  if (options.world_size == 0) options.world_size = baton::rpc::kOneMore;
-  options.agent.on_start = baton::dist::Attach;
-  const auto agent =
-      baton::rpc::JoinCluster(std::move(options), std::move(registry));
+  const auto agent = baton::dist::JoinProcesses(
+      argv[1], argv[2], argc == 4 ? 3 : std::atoi(argv[4]), *device);
   if (!agent.ok()) {
     std::fprintf(stderr, "%s\n", agent.status().ToString().c_str());
     return 1;

@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/precision.h"
 #include "models/distributed/recovery.h"
-#include "rpc/cluster.h"
 #include "rpc/spares.h"
 #include "tests/models/distributed/process_devices.h"
+#include "tests/models/distributed/process_stages.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
 #include "tests/models/distributed/recovery/undisturbed_losses.h"
 #include "tests/support/kills.h"
@@ -45,14 +45,7 @@ class KillableWorkers {
  public:
   explicit KillableWorkers(Successor successor) {
     for (const std::string& name : kWorkers) processes_.Start(name, 4);
-    rpc::Registry registry;
-    RegisterProcessStages(registry);
-    rpc::ClusterOptions options;
-    options.name = "trainer";
-    options.rendezvous = processes_.address();
-    options.world_size = 4;
-    options.agent.on_start = Attach;
-    auto agent = rpc::JoinCluster(std::move(options), std::move(registry));
+    auto agent = JoinProcesses("trainer", processes_.address(), 4);
     EXPECT_THAT(agent, IsOk());
     agent_ = *std::move(agent);
     if (successor == Successor::kSpare) StartAgain(rpc::SpareName(1));

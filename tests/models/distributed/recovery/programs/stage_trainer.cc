@@ -10,12 +10,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
-#include <utility>
 
-#include "autograd/distributed/context.h"
 #include "core/precision.h"
 #include "core/status.h"
-#include "rpc/cluster.h"
+#include "tests/models/distributed/process_stages.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
 
 namespace baton::dist {
@@ -41,16 +39,8 @@ absl::Status Train(rpc::Agent& agent, const std::string& journal, int steps) {
 }
 
 absl::Status Main(char** argv) {
-  rpc::Registry registry;
-  RegisterProcessStages(registry);
-  rpc::ClusterOptions options;
-  options.name = argv[1];
-  options.rendezvous = argv[2];
-  options.world_size = std::atoi(argv[3]);
-  if (options.world_size == 0) options.world_size = rpc::kOneMore;
-  options.agent.on_start = Attach;
   ASSIGN_OR_RETURN(const auto agent,
-                   rpc::JoinCluster(std::move(options), std::move(registry)));
+                   JoinProcesses(argv[1], argv[2], std::atoi(argv[3])));
   const absl::Status trained = Train(*agent, argv[4], std::atoi(argv[5]));
   agent->Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}).IgnoreError();
   return trained;
