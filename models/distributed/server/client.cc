@@ -235,6 +235,12 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
       replies.push_back(Queue(trade, share, now));
     }
   }
+  // Clients begin with different shards, so that no server waits until they are
+  // done with another one.
+  const size_t first =
+      static_cast<size_t>(agent_.self().rank) % std::max<size_t>(now.size(), 1);
+  std::rotate(now.begin(), now.begin() + static_cast<std::ptrdiff_t>(first),
+              now.end());
   for (const auto& send : now) send();
   if (trade->push) CountStep(agent_);
   return WaitAll(replies).Then([self = shared_from_this(), joined](
