@@ -24,11 +24,12 @@
 #include "examples/support/trainer.h"
 #include "tools/command_line.h"
 
-ABSL_FLAG(std::string, journal, "",
-          "with --recover and --data, a folder of this training's own, where "
-          "each step is noted on the disk: the program, started again with it "
-          "while the workers are there, goes on where it was killed "
-          "(baton-run --trainer_restarts)");
+ABSL_FLAG(
+    std::string, journal, "",
+    "with --recover and --data, a folder of this training's own, where "
+    "states that workers keep are noted on the disk: the program, started "
+    "again with it while the workers are there, goes on from the last one "
+    "(baton-run --trainer_restarts)");
 
 namespace baton::examples {
 namespace {

@@ -67,11 +67,12 @@ ABSL_FLAG(double, most_held, 0,
 ABSL_FLAG(int, replicas, 1,
           "pipelines, each over its part of the workers and of every batch; a "
           "stage's gradients are the mean of those of its copies");
-ABSL_FLAG(bool, recover, false,
-          "go on when workers of the pipeline are lost: after each step they "
-          "copy their state to each other, and a worker that is started again, "
-          "or a spare, takes the place of one that is lost (baton-run "
-          "--restarts, --spares)");
+ABSL_FLAG(
+    bool, recover, false,
+    "go on when workers of the pipeline are lost: beside their steps they "
+    "copy their state to each other, and a worker that is started again, "
+    "or a spare, takes the place of one that is lost (baton-run "
+    "--restarts, --spares)");
 ABSL_FLAG(bool, recompute, false,
           "keep only the inputs of micro-batches and run forwards again: less "
           "memory, more time");

@@ -151,6 +151,8 @@ RecoverablePipeline::RecoverablePipeline(
 // that.
 int64_t RecoverablePipeline::NumberToKeep(int64_t number) {
   if (!safe_.has_value() || !safe_->ready() || !safe_->Await().ok()) return 0;
+  // The journal notes the last of the steps that are repeated, not the others.
+  if (journal_.has_value() && number != batches_.back().number) return 0;
   safe_.reset();
   last_safe_ = kept_;
   return kept_ = number;
@@ -177,7 +179,12 @@ absl::Status RecoverablePipeline::AwaitSafe() {
   if (!safe_.has_value() || (!safe_->ready() && batches_.size() < most))
     return absl::OkStatus();
   const absl::Status safe = safe_->Await(kNoLimit);
-  if (!safe.ok()) return Recover(safe, nullptr);
+  if (!safe.ok()) {
+    return Recover(absl::IsPermissionDenied(safe)
+                       ? safe
+                       : absl::UnavailableError(safe.message()),
+                   nullptr);
+  }
   while (!batches_.empty() && batches_.front().number <= kept_)
     batches_.pop_front();
   return absl::OkStatus();
@@ -199,7 +206,10 @@ absl::Status RecoverablePipeline::BeginStep(const BatchInputs& inputs,
     return begun;
   }
   batches_.push_back({last + 1, inputs, targets, optimizer_.next_step()});
-  under_way_.push_back(Run(batches_.back()));
+  // It must not run without the one before it.
+  const bool broken = !under_way_.empty() && under_way_.back().ready() &&
+                      !under_way_.back().Await().ok();
+  under_way_.push_back(broken ? under_way_.back() : Run(batches_.back()));
   return absl::OkStatus();
 }
 
@@ -269,6 +279,10 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
                                           const Rest& rest) {
   const Clock::time_point begin = Clock::now();
   LogInfo("recovery: ", cause.ToString());
+  // These are repeated, whatever becomes of them.
+  for (auto i = static_cast<size_t>(LastDone() + 1 - next_);
+       i < under_way_.size(); ++i)
+    under_way_[i] = ReadyFuture<Pipeline::StepResult>(cause);
   absl::Status why = cause;
   Recovery record;
   goes_back_ = false;

@@ -95,9 +95,9 @@ struct RecoveryOptions {
   std::chrono::milliseconds successor_timeout{30'000};
   // No further try begins after this time.
   std::chrono::milliseconds timeout{180'000};
-  // The folder in which this trainer notes each step (trainer_journal.h), so
-  // that a restarted trainer continues the training. Empty: the training ends
-  // with its trainer.
+  // The folder in which this trainer notes each state that is kept
+  // (trainer_journal.h), so that a restarted trainer continues the training.
+  // Empty: the training ends with its trainer.
   std::string journal{};
   // A state is kept as soon as the one before it is safe, so a recovery repeats
   // the steps of two copies at most. If those are more than this number, a step
@@ -164,7 +164,8 @@ class RecoverablePipeline {
   // The two halves of Step. As many steps as Pipeline::kMostUnderWay may be
   // under way, with a journal one: BeginStep returns FailedPrecondition for
   // more. AwaitStep returns the result of the first one that is under way.
-  // After any other error no step is under way.
+  // After any other error no step is under way. Checkpointer::Save must not be
+  // called while one is.
   absl::Status BeginStep(const BatchInputs& inputs, const Tensor& targets);
   absl::StatusOr<Pipeline::StepResult> AwaitStep();
   size_t most_under_way() const {
@@ -175,15 +176,14 @@ class RecoverablePipeline {
       const BatchInputs& inputs, const Tensor& targets = Tensor());
   // Sets what the journal notes of the present state for a restarted trainer
   // with the next step or Keep, if that state is kept. After a return to a
-  // checkpoint this is
-  // what Checkpointer::Save was given.
+  // checkpoint this is what Checkpointer::Save was given.
   void Note(NamedTensors state) { noted_ = std::move(state); }
   // Makes the workers keep the present state as that after the last step. Call
   // it when something other than a step has changed the state, such as
   // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
   // With a journal, call Note before. A trainer that is restarted before Keep
-  // has returned may find no state. After an error, change the state again and
-  // repeat the call.
+  // has returned may find no state. After an error, take a step, which brings
+  // the last state back, then change the state again and repeat the call.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;
@@ -234,7 +234,7 @@ class RecoverablePipeline {
   Future<void> Safe(int64_t number) const;
   absl::Status NoneUnderWay() const;
   void GiveUpSteps();
-  // The number of the newest state all steps before which have a result.
+  // The number of the newest state all steps up to which have a result.
   int64_t LastDone() const;
   // Repeats until all batches are committed and `rest`, if any, returns OK.
   absl::Status Recover(const absl::Status& cause, const Rest& rest);

@@ -14,7 +14,8 @@
 
 namespace baton::dist {
 
-// What a trainer knew when a step was committed.
+// What a trainer knew when the next step after a state that is kept began, or
+// when it had a state kept.
 struct JournalEntry {
   uint64_t training = 0;  // a random number, by which workers know it
   uint64_t trainer = 0;   // who wrote it: the first one is 1

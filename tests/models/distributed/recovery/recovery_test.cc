@@ -338,7 +338,6 @@ TEST_F(RecoveryTest, StepsDoNotWaitForCopiesUntilTooManyWouldBeRepeated) {
   EXPECT_EQ(losses, wanted_);
   EXPECT_GT(faults->injected(), 0);
   ASSERT_EQ(recoveries_.size(), 1u);
-  EXPECT_GT(recoveries_[0].redone, 2);
   EXPECT_LE(recoveries_[0].redone, 2 * options.most_redone);
   EXPECT_THAT(std::vector(seconds.begin(), seconds.begin() + 5), Each(Lt(0.5)));
   EXPECT_THAT(std::vector(seconds.begin() + 5, seconds.end() - 1),

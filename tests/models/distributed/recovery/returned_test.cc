@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,6 +15,7 @@
 #include "models/distributed/recovery.h"
 #include "tests/models/distributed/recovery/recovered_cluster.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/support/fault.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/test_files.h"
 
@@ -231,6 +233,51 @@ TEST_F(ReturnedTest, AStateThatIsKeptIsTakenUpWithWhatWasNotedOfIt) {
   ASSERT_TRUE(others->resumed().has_value());
   EXPECT_EQ(PositionOf(*others->resumed()), 4);
   EXPECT_EQ(RecoveredStages::LossOf(*others, 4), wanted_[4]);
+}
+
+// States that are kept while steps are repeated must be noted, too.
+TEST_F(ReturnedTest, WhatARecoveryHasRepeatedIsTakenUpByAnotherTrainer) {
+  for (int i = 0; i < 9; ++i) {
+    const int lost_at = 4 + i / 3, end = lost_at + 1 + i % 3;
+    SCOPED_TRACE(absl::StrCat("lost before step ", lost_at, " of ", end));
+    const testing::TempFolder folder;
+    const auto faults = std::make_shared<rpc::FaultPlan>();
+    testing::ClusterOptions workers =
+        OptionsOf({"one", "two", "three", "other"});
+    workers.faults = faults;
+    testing::LocalCluster cluster(workers);
+    RecoveryOptions options = Recorded();
+    options.journal = folder / "journal";
+    RecoveredStages stages(cluster["trainer"], kStages);
+    const auto pipeline = stages.Pipeline(options);
+    EXPECT_THAT(NotedStep(*pipeline, 0), IsOk());
+    // Later states become safe so late that several steps are repeated.
+    faults->Add({.kind = rpc::FaultKind::kDelay,
+                 .matches =
+                     [](const rpc::WorkerInfo&, const std::string&,
+                        const rpc::Message& message) {
+                       return message.tensors.size() > 4;  // a state
+                     },
+                 .delay = std::chrono::seconds(3)});
+    for (int step = 1; step < end; ++step) {
+      if (step == lost_at) {
+        cluster.Restart("two");
+        faults->Clear();
+      }
+      EXPECT_THAT(NotedStep(*pipeline, step), IsOk());
+    }
+    ASSERT_FALSE(recoveries_.empty());
+    EXPECT_GT(recoveries_.back().redone, 2);
+    RecoveredStages others_stages(cluster["other"], kStages);
+    const auto others = others_stages.Pipeline(options);
+    ASSERT_TRUE(others->resumed().has_value());
+    const int position = PositionOf(*others->resumed());
+    EXPECT_LE(position, end);
+    for (int step = position; step < kSteps; ++step) {
+      EXPECT_EQ(RecoveredStages::LossOf(*others, step),
+                wanted_[static_cast<size_t>(step)]);
+    }
+  }
 }
 
 TEST_F(ReturnedTest, NoStepIsPossibleWhereAllCheckpointsAreBroken) {
