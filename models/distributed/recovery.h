@@ -116,9 +116,9 @@ struct RecoveryOptions {
 // when all have their last copy. When a worker is lost, all return to the last
 // step whose states are complete. A restarted worker of the same name, or a
 // spare (rpc/spares.h), makes the lost modules anew and takes their state from
-// the copy; then the later steps are repeated. So a step is
-// committed at all workers or at none, and losses are those of an undisturbed
-// training, bit for bit on CPUs.
+// the copy; then the later steps are repeated. So a step is committed at all
+// workers or at none, and losses are those of an undisturbed training, bit for
+// bit on CPUs.
 //
 //   const auto make = [&](const rpc::Target& worker) {
 //     return dist::Module<Front>::Create(agent, worker, spec);
@@ -229,7 +229,9 @@ class RecoverablePipeline {
   // A number that the state after this step is kept under, or 0.
   int64_t NumberToKeep(int64_t number);
   Future<Pipeline::StepResult> Run(const Batch& batch);
-  // Makes the states that were kept last safe, or has recovered the pipeline.
+  // Drops the batches up to the last state if it is safe, for which it waits
+  // only where there are too many batches. Recovers the pipeline if a copy
+  // failed.
   absl::Status AwaitSafe();
   Future<void> Safe(int64_t number) const;
   absl::Status NoneUnderWay() const;
@@ -294,9 +296,9 @@ class RecoverablePipeline {
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible
-  // States have numbers: that after each step, whether it is kept or not, and
-  // those that Keep keeps.
-  // That of the state after the next step, or the first one under way.
+  // The number of the state after the next step, or after the first one under
+  // way. The state after each step has one, whether it is kept or not, and so
+  // do those that Keep keeps.
   int64_t next_ = 1;
   int64_t steps_ = 0;
   bool goes_back_ = false;  // this recovery has begun to load a checkpoint
