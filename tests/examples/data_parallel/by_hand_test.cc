@@ -71,8 +71,8 @@ class AllReduceByHand
     : public ::testing::TestWithParam<std::tuple<AllReduceWay, int>> {};
 
 TEST_P(AllReduceByHand, GivesAllTheSameSums) {
-  const auto [way, members] = GetParam();
-  const Groups groups(members);
+  const AllReduceWay way = std::get<0>(GetParam());
+  const Groups groups(std::get<1>(GetParam()));
   const auto given = [](size_t rank, int64_t count) {
     Generator generator(100 + rank);
     return RandNormal({count}, generator);
