@@ -70,14 +70,13 @@ PLAIN_BUGS = [
 ]
 # Of commit and recovery, which --pipelines runs.
 PIPELINE_BUGS = [
-    ("keeps_before_the_last_is_safe", "models/distributed/recovery.cc",
-     "  if (!safe_.has_value() || !safe_->ready() || !safe_->Await().ok()) "
-     "return 0;\n"),
+    ("keeps_before_the_last_is_safe", "models/distributed/recovery_steps.cc",
+     "  if (!safe_.has_value() || !HasSucceeded(*safe_)) return 0;\n"),
     ("trainers_are_not_fenced", "models/distributed/stage_group.cc",
      "    RETURN_IF_ERROR(task.keeper->Check());\n"),
     ("states_are_not_loaded", "models/distributed/state_keeper.cc",
      "          if (loads) RETURN_IF_ERROR(keeping->state->Load(state));\n"),
-    ("steps_are_not_noted", "models/distributed/recovery.cc",
+    ("steps_are_not_noted", "models/distributed/recovery_steps.cc",
      "  if (begun.ok() && last == kept_) begun = WriteJournal(last);\n"),
 ]
 # Of servers that take over, which --servers runs.
