@@ -97,7 +97,9 @@ absl::Status RecoverablePipeline::TakeUp() {
                " any more, to which the journal has come");
   }
   RETURN_IF_ERROR(Load(0, {}));
-  return safe_->Await(kNoLimit);
+  RETURN_IF_ERROR(safe_->Await(kNoLimit));
+  // Whoever follows before the first step must not take the same epoch.
+  return WriteJournal(0);
 }
 
 absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
