@@ -182,8 +182,8 @@ class RecoverablePipeline {
   // it when something other than a step has changed the state, such as
   // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
   // With a journal, call Note before. A trainer that is restarted before Keep
-  // has returned may find no state. After an error, take a step, which brings
-  // the last state back, then change the state again and repeat the call.
+  // has returned may find no state. After an error the workers have the state
+  // after the last step again: change it once more and repeat the call.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;

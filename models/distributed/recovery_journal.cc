@@ -128,14 +128,17 @@ void RecoverablePipeline::GuardCheckpoints() {
 
 absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(NoneUnderWay());
+  absl::Status kept = KeepAnew();
+  // Some workers may have it: it must not be taken for that of a later step.
+  if (!kept.ok()) RETURN_IF_ERROR(Recover(kept, nullptr));
+  return kept;
+}
+
+absl::Status RecoverablePipeline::KeepAnew() {
   if (safe_.has_value()) {
     RETURN_IF_ERROR(safe_->Await(kNoLimit));
     last_safe_ = kept_;
   }
-  return KeepAnew();
-}
-
-absl::Status RecoverablePipeline::KeepAnew() {
   // A number that no other state has, not even one that a failed step has left
   // somewhere: states of two histories are never combined, and the journal's
   // note is of this one.

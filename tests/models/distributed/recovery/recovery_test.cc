@@ -253,6 +253,34 @@ TEST_F(RecoveryTest, AnErrorOfTheBatchLeavesAllAsItWas) {
   EXPECT_THAT(recoveries_, IsEmpty());
 }
 
+TEST_F(RecoveryTest, AStateThatNotAllCouldKeepIsUndone) {
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers = OptionsOf(kStages);
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(Recorded());
+  const auto keep_in_vain = [&] {
+    const Module<testing::NoisyStage>& first = stages.modules()[0];
+    auto state = first.StateDict().Await();
+    ASSERT_THAT(state, IsOk());
+    for (auto& [name, tensor] : *state) tensor = Tensor::ZerosLike(tensor);
+    ASSERT_THAT(first.LoadStateDict(*state).Await(), IsOk());
+    faults->Add({.kind = rpc::FaultKind::kSever,
+                 .matches =
+                     [](const rpc::WorkerInfo& from, const std::string& to,
+                        const rpc::Message&) {
+                       return from.name == "trainer" && to == "two";
+                     },
+                 .at_most = 1});
+    EXPECT_THAT(pipeline->Keep(), Fails(StatusCode::kUnavailable, "two"));
+  };
+  EXPECT_EQ(Losses(*pipeline, {{0, keep_in_vain}, {3, keep_in_vain}}), wanted_);
+  EXPECT_EQ(pipeline->steps(), kSteps);
+  ASSERT_EQ(recoveries_.size(), 2u);
+  EXPECT_EQ(recoveries_[1].step + recoveries_[1].redone, 3);
+}
+
 TEST_F(RecoveryTest, StepsUnderWayAreDoneAgain) {
   for (const int at : {1, 2, kSteps - 1}) {
     SCOPED_TRACE(at);
