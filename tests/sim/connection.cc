@@ -130,9 +130,20 @@ void SimTransport::OnAnswer(const Hello& answer) {
 void SimTransport::BecomeUp(Peer& peer, uint64_t connection,
                             milliseconds lease) {
   peer.state = State::kUp;
+  peer.torn = false;
   peer.connection = connection;
   peer.failure_detector = rpc::FailureDetector(lease_, lease, SteadyNow());
   AwaitBeat(peer);
+}
+
+void SimTransport::Tear(Peer& peer) {
+  if (std::exchange(peer.torn, true)) return;
+  World::Get().After(
+      group_,
+      Nanos(exchange_.network().random().Between(0, Nanos(lease_).count() / 2)),
+      [this, name = peer.info.name, connection = peer.connection] {
+        if (FindUp(name, connection) != nullptr) Disconnect(name, nullptr);
+      });
 }
 
 void SimTransport::AwaitBeat(Peer& peer) {
@@ -159,7 +170,7 @@ void SimTransport::Beat(const std::string& name, uint64_t connection) {
           true);
     return;
   }
-  if (due.speak) {
+  if (due.speak && !peer->torn) {
     Tell(peer->info.address, false,
          [from = self_.name, connection](SimTransport& to) {
            to.OnBeat(from, connection);

@@ -21,10 +21,12 @@ struct NetworkOptions {
   // That a packet takes up to `slowest` instead.
   double slow = 0;
   Nanos slowest{0};
-  // Of messages alone, on a connection that stays: what no real connection
-  // does, and an agent survives.
+  // Of messages alone.
   double drop = 0;
   double duplicate = 0;
+  // What is lost ends its connection, as TCP's does; otherwise this stays, as
+  // no real one does, and an agent survives.
+  bool resets = false;
 };
 
 // The machines, by number, and the ways between them. What is sent while a way
@@ -50,6 +52,7 @@ class Network {
     clogged_until_.clear();
   }
   bool LosesOne() { return random_.Chance(options_.drop); }
+  bool resets() const { return options_.resets; }
   bool DoublesOne() { return random_.Chance(options_.duplicate); }
 
   // Runs `arrive` in `group` when the packet has come there. `ordered`: behind

@@ -136,8 +136,8 @@ Scenario Scenario::Of(uint64_t seed, bool pipelines) {
                   .slow = random.Chance(0.5) ? 0.02 : 0,
                   .slowest = Nanos(made.lease) / 10};
   if (random.Chance(0.3)) {
-    made.network.drop = pipelines ? 0 : 0.01;
-    made.network.duplicate = 0.01;
+    made.network.drop = made.network.duplicate = 0.01;
+    if (pipelines) made.LoseConnections();
   }
   const bool gentle = random.Chance(0.3);
   const int64_t faults = random.Between(1, gentle ? 20 : 8);
@@ -148,6 +148,11 @@ Scenario Scenario::Of(uint64_t seed, bool pipelines) {
   std::stable_sort(made.faults.begin(), made.faults.end(),
                    [](const Fault& x, const Fault& y) { return x.at < y.at; });
   return made;
+}
+
+void Scenario::LoseConnections() {
+  network.resets = true;
+  if (network.drop > 0) network.drop = 0.001;
 }
 
 std::string Scenario::NameOf(int machine) const {

@@ -60,12 +60,13 @@ struct Scenario {
 
   static Scenario Of(uint64_t seed, bool pipelines = false);
   std::string NameOf(int machine) const;
-  // Parameter servers call each other without a timeout, as connections that
-  // stay lose nothing: nor does this one's network from then on.
   void AddServers() {
     servers = true;
-    network.drop = 0;
+    LoseConnections();
   }
+  // For workers that call each other without a timeout, as connections that
+  // stay lose nothing: where a message is lost, so is its connection.
+  void LoseConnections();
   std::string ToString() const;
 };
 

@@ -54,7 +54,7 @@ void Simulation::StartWorker(int machine) {
        .lease = scenario_.lease,
        .resend_after = scenario_.resend_after,
        .pause = scenario_.pause,
-       .patient = scenario_.network.drop == 0,
+       .patient = scenario_.network.drop == 0 || scenario_.network.resets,
        .trains = scenario_.servers,
        .makes_servers = makes_servers,
        .pipeline = trains,

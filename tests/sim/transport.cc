@@ -253,8 +253,10 @@ void SimTransport::Leave(Peer& peer) {
     peer.failure_detector.Spoke();
     const auto message =
         std::make_shared<const rpc::Message>(std::move(outgoing.message));
-    if (!network.LosesOne()) Carry(peer.info.address, message, peer.connection);
-    if (network.DoublesOne())
+    const bool lost = network.LosesOne();
+    if (lost && network.resets()) Tear(peer);
+    if (!lost && !peer.torn) Carry(peer.info.address, message, peer.connection);
+    if (network.DoublesOne() && !peer.torn)
       Carry(peer.info.address, message, peer.connection);
   }
   peer.outbox.clear();

@@ -78,6 +78,7 @@ class SimTransport final : public rpc::Transport {
     rpc::WorkerInfo info;
     State state = State::kIdle;
     uint64_t connection = 0;
+    bool torn = false;  // nothing arrives of what is sent
     Nanos dial_until{0};
     rpc::FailureDetector failure_detector;
     std::deque<Outgoing> outbox;
@@ -114,6 +115,9 @@ class SimTransport final : public rpc::Transport {
   void Carry(const std::string& address,
              const std::shared_ptr<const rpc::Message>& message,
              uint64_t connection);
+  // A message was lost: none that follows on its connection arrives, which
+  // ends before long.
+  void Tear(Peer& peer);
   void Break(Peer& peer, const absl::Status& why, bool tell);
   void Replace(Peer& peer, const rpc::WorkerInfo& by);
 
