@@ -19,8 +19,12 @@ namespace {
 
 using Clock = PipelineMembers::Clock;
 
-// The number of consecutive tries without a lost worker.
+// The number of consecutive tries without a lost worker after which an error
+// counts that no loss explains.
 constexpr int kMostFruitless = 3;
+// Before another try after one without a lost worker: this long, and twice as
+// long each time, unless a worker is heard of.
+constexpr std::chrono::milliseconds kFirstPause{10}, kLongestPause{1'000};
 // A worker that is leaving has its modules until it has left. How long to wait
 // for that before the next try.
 constexpr std::chrono::milliseconds kLeaving{500};
@@ -39,6 +43,12 @@ bool MayBeOfALoss(const absl::Status& why) {
   return IsOfALeaving(why) || absl::IsUnavailable(why) ||
          absl::IsAborted(why) || absl::IsCancelled(why) ||
          absl::IsDeadlineExceeded(why);
+}
+
+std::chrono::milliseconds PauseAfter(int fruitless) {
+  auto pause = kFirstPause;
+  for (int i = 1; i < fruitless && pause < kLongestPause; ++i) pause *= 2;
+  return std::min(pause, kLongestPause);
 }
 
 double Elapsed(Clock::time_point begin) {
@@ -160,8 +170,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
   goes_back_ = false;
   int fruitless = 0;
   size_t lost = 0;
-  while (fruitless < kMostFruitless &&
-         Clock::now() - begin < recovery_.timeout) {
+  while (Clock::now() - begin < recovery_.timeout) {
     ++record.tries;
     if (std::optional<absl::Status> over = Try(cause, rest, why, record)) {
       if (!over->ok()) return *std::move(over);
@@ -173,9 +182,15 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
     LogInfo("recovery: try ", record.tries, ": ", why.ToString());
     if (absl::IsPermissionDenied(why)) break;
     const bool leaving = IsOfALeaving(why);
-    if (leaving) members_.news().Next().Await(kLeaving).IgnoreError();
     fruitless = leaving || record.lost.size() > lost ? 0 : fruitless + 1;
     lost = record.lost.size();
+    if (fruitless >= kMostFruitless && !MayBeOfALoss(why)) break;
+    if (leaving || fruitless > 0) {
+      members_.news()
+          .Next()
+          .Await(leaving ? kLeaving : PauseAfter(fruitless))
+          .IgnoreError();
+    }
   }
   status_ = Annotate(why, "the pipeline could not be recovered");
   return status_;

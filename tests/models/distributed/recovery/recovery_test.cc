@@ -34,16 +34,34 @@ using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::Lt;
 
+bool GoesFromTo(const rpc::WorkerInfo& sender, const std::string& receiver,
+                const std::string& from, const std::string& to) {
+  return sender.name == from && receiver == to;
+}
+
 // Delays what has tensors.
 rpc::FaultRule DelayTensors(const std::string& from, const std::string& to) {
   return {.kind = rpc::FaultKind::kDelay,
           .matches =
               [=](const rpc::WorkerInfo& sender, const std::string& receiver,
                   const rpc::Message& message) {
-                return sender.name == from && receiver == to &&
+                return GoesFromTo(sender, receiver, from, to) &&
                        !message.tensors.empty();
               },
           .delay = std::chrono::milliseconds(500)};
+}
+
+// The connection ends with the next messages that have tensors, or with any.
+rpc::FaultRule Sever(const std::string& from, const std::string& to,
+                     int messages, bool tensors) {
+  return {.kind = rpc::FaultKind::kSever,
+          .matches =
+              [=](const rpc::WorkerInfo& sender, const std::string& receiver,
+                  const rpc::Message& message) {
+                return GoesFromTo(sender, receiver, from, to) &&
+                       (!tensors || !message.tensors.empty());
+              },
+          .at_most = messages};
 }
 
 TEST_F(RecoveryTest, ASpareTakesThePlaceOfAnyWorkerThatIsLost) {
@@ -253,6 +271,21 @@ TEST_F(RecoveryTest, AnErrorOfTheBatchLeavesAllAsItWas) {
   EXPECT_THAT(recoveries_, IsEmpty());
 }
 
+TEST_F(RecoveryTest, ALinkMayBreakManyTimesInARow) {
+  const auto faults = std::make_shared<rpc::FaultPlan>();
+  testing::ClusterOptions workers = OptionsOf(kStages);
+  workers.faults = faults;
+  testing::LocalCluster cluster(workers);
+  RecoveredStages stages(cluster["trainer"], kStages);
+  const auto pipeline = stages.Pipeline(Recorded());
+  EXPECT_EQ(Losses(*pipeline,
+                   {{3, [&] { faults->Add(Sever("one", "two", 20, true)); }}}),
+            wanted_);
+  ASSERT_EQ(recoveries_.size(), 1u);
+  EXPECT_THAT(recoveries_[0].lost, IsEmpty());
+  EXPECT_GT(recoveries_[0].tries, 3);
+}
+
 TEST_F(RecoveryTest, AStateThatNotAllCouldKeepIsUndone) {
   const auto faults = std::make_shared<rpc::FaultPlan>();
   testing::ClusterOptions workers = OptionsOf(kStages);
@@ -266,13 +299,7 @@ TEST_F(RecoveryTest, AStateThatNotAllCouldKeepIsUndone) {
     ASSERT_THAT(state, IsOk());
     for (auto& [name, tensor] : *state) tensor = Tensor::ZerosLike(tensor);
     ASSERT_THAT(first.LoadStateDict(*state).Await(), IsOk());
-    faults->Add({.kind = rpc::FaultKind::kSever,
-                 .matches =
-                     [](const rpc::WorkerInfo& from, const std::string& to,
-                        const rpc::Message&) {
-                       return from.name == "trainer" && to == "two";
-                     },
-                 .at_most = 1});
+    faults->Add(Sever("trainer", "two", 1, false));
     EXPECT_THAT(pipeline->Keep(), Fails(StatusCode::kUnavailable, "two"));
   };
   EXPECT_EQ(Losses(*pipeline, {{0, keep_in_vain}, {3, keep_in_vain}}), wanted_);
