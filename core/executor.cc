@@ -5,9 +5,10 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
-#include <map>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   // reference to this, and there is no thread left to join it.
   ~Core() {
     for (std::thread& thread : finished_) thread.detach();
-    for (auto& [id, thread] : threads_) thread.detach();
+    for (std::thread& thread : threads_) thread.detach();
   }
 
   void Post(Task task) {
@@ -66,9 +67,8 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
       {
         MutexLock lock(mutex_);
         threads.swap(finished_);
-        for (auto& [id, thread] : threads_) {
-          threads.push_back(std::move(thread));
-        }
+        std::move(threads_.begin(), threads_.end(),
+                  std::back_inserter(threads));
         threads_.clear();
       }
       if (threads.empty()) return;
@@ -109,9 +109,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
     if (static_cast<int>(queue_.size()) <= idle_) return;
     if (alive_ - blocked_ >= target_) return;
     ++alive_;
-    std::thread thread([self = shared_from_this()] { self->Run(); });
-    const std::thread::id id = thread.get_id();
-    threads_.emplace(id, std::move(thread));
+    threads_.emplace_back([self = shared_from_this()] { self->Run(); });
   }
 
   // Wakes one thread at a time, which wakes the next if there is more to do, so
@@ -138,9 +136,12 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   // Leaves the thread's handle for the next Post to join.
   void RetireLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     --alive_;
-    const auto self = threads_.find(std::this_thread::get_id());
+    const auto self = std::find_if(
+        threads_.begin(), threads_.end(), [](const std::thread& thread) {
+          return thread.get_id() == std::this_thread::get_id();
+        });
     if (self == threads_.end()) return;  // Stop joins it
-    finished_.push_back(std::move(self->second));
+    finished_.push_back(std::move(*self));
     threads_.erase(self);
   }
 
@@ -149,7 +150,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   mutable Mutex mutex_;
   CondVar wake_;
   std::deque<Task> queue_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::thread::id, std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> finished_ ABSL_GUARDED_BY(mutex_);
   int idle_ ABSL_GUARDED_BY(mutex_) = 0;
   bool waking_ ABSL_GUARDED_BY(mutex_) = false;  // one idle thread is being

@@ -240,12 +240,11 @@ void Worker::Look() {
   count("objects", counts.objects);
   count("grants", counts.grants);
   count("transfers", counts.transfers);
-  if (leftovers_.empty() || World::Get().tracing()) {  // it takes long
-    const rpc::DebugInfo info = agent_->GetDebugInfo();
-    if (phase_ != Phase::kRest) World::Get().Trace(info.ToString());
-    count("calls made", info.outgoing.size());
-    count("calls served", info.incoming.size());
-  }
+  const rpc::DebugInfo info = agent_->GetDebugInfo();
+  if (World::Get().tracing() && phase_ != Phase::kRest)
+    World::Get().Trace(info.ToString());
+  count("calls made", info.outgoing.size());
+  count("calls served", info.incoming.size());
   if (has_pipeline()) LookForTrainings();
   sees_.clear();
   for (const rpc::WorkerInfo& worker : agent_->workers()) {

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::Ge;
+using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -117,13 +118,13 @@ TEST_F(KilledPipelineProgram, GoesOnAtTheNextStepWithTheSameLosses) {
   const std::map<int, double> wanted = Undisturbed();
   const Flags command = Command("killed", {"--trainer_restarts=3"},
                                 {"--journal=" + folder_ / "journal"});
-  // After the first step, and in the second epoch. A step that was told may
-  // have to be done again: it is noted with the next one.
+  // After the first step, and in the second epoch. Steps that were told may
+  // have to be done again: a state is kept as soon as the last one is safe.
   const tools::Outcome killed =
       Train(command, {{"epoch 1/3  step 1/", {"trainer"}},
                       {"epoch 2/3  step 1/", {"trainer"}}});
   ASSERT_EQ(killed.code, 0) << killed.output;
-  EXPECT_THAT(TakenUp(killed.output), ElementsAre(Ge(0), Ge(4)))
+  EXPECT_THAT(TakenUp(killed.output), ElementsAre(Ge(0), Gt(0)))
       << killed.output;
   EXPECT_EQ(Losses("killed"), wanted) << killed.output;
   // The training is over, so its journal is no other one's.

@@ -8,8 +8,9 @@ Usage: find.py BUILD [--seeds=N] [--jobs=N] [--only=NAME,...]
 BUILD is a folder in which `sim` has been built. A simulator is made in
 BUILD/planted that leaves out the line that BATON_SIM_PLANTED has the number of:
 its files are compiled anew, with those that the build compiles together with
-them. Prints after how many seeds and seconds each bug was found, and a line of
-JSON; ends with 1 if one was not.
+them. Prints after how many seeds and seconds each bug was found, with how many
+of its seed's faults it is still found, and a line of JSON; ends with 1 if one was
+not found, or not with the faults that were left.
 """
 
 import argparse
@@ -186,6 +187,29 @@ def make(build, jobs, numbers):
     return place / "sim"
 
 
+def find(simulator, number, flags):
+    """Looks for a bug: after how many seeds it was found, and a line of text."""
+    name, *_, kind = BUGS[number]
+    planted = os.environ | {"BATON_SIM_PLANTED": str(number)}
+    run = subprocess.run(
+        [simulator, f"--seeds={flags.seeds}", f"--jobs={flags.jobs}"] +
+        [kind] * bool(kind),
+        check=False, capture_output=True, text=True, env=planted)
+    last = json.loads(run.stdout.strip().splitlines()[-1])
+    why = re.search(r"^WRONG.*", run.stdout, re.M)
+    if run.returncode != 1 or not why:
+        return None, f"{name}: NOT FOUND in {last['seeds']} seeds"
+    smaller = re.search(r"^smaller: sim (.*) --trace$", run.stdout, re.M)
+    words = shlex.split(smaller.group(1))
+    again = subprocess.run([simulator, *words], check=False,
+                           stdout=subprocess.DEVNULL, env=planted)
+    if again.returncode != 1:
+        return None, f"{name}: NOT FOUND by {smaller.group(1)}"
+    return last["seeds"], (
+        f"{name}: after {last['seeds']} seeds and {last['seconds']} s, again by "
+        f"{smaller.group(1)}: {why.group()[:150]}")
+
+
 def main():
     """Plants each bug and looks for it."""
     parser = argparse.ArgumentParser(usage=__doc__)
@@ -199,21 +223,8 @@ def main():
     simulator = make(flags.build.resolve(), flags.jobs, numbers)
     found = {}
     for number in numbers:
-        name, *_, kind = BUGS[number]
-        run = subprocess.run(
-            [simulator, f"--seeds={flags.seeds}", f"--jobs={flags.jobs}",
-             "--noshrink"] + [kind] * bool(kind),
-            check=False, capture_output=True, text=True,
-            env=os.environ | {"BATON_SIM_PLANTED": str(number)})
-        last = json.loads(run.stdout.strip().splitlines()[-1])
-        why = re.search(r"^WRONG.*", run.stdout, re.M)
-        if run.returncode == 1 and why:
-            found[name] = last["seeds"]
-            print(f"{name}: after {last['seeds']} seeds and "
-                  f"{last['seconds']} s: {why.group()[:150]}", flush=True)
-        else:
-            found[name] = None
-            print(f"{name}: NOT FOUND in {last['seeds']} seeds", flush=True)
+        found[BUGS[number][0]], told = find(simulator, number, flags)
+        print(told, flush=True)
     missing = [name for name, seeds in found.items() if seeds is None]
     print(json.dumps({"what": "planted", "bugs": len(found),
                       "found": len(found) - len(missing), "seeds": found}))

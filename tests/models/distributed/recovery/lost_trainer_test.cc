@@ -142,7 +142,7 @@ TEST_F(LostTrainer, AnotherGoesOnWhereItWas) {
     const int after = trainings_.Start(name, 0);
     // States are kept as soon as the last one is safe, on an idle machine every
     // other step. Of its last step the trainer had no time to tell.
-    ASSERT_GE(after + RecoveryOptions().most_redone, last);
+    ASSERT_GE(after + RecoveredStages::kMostRedone, last);
     ASSERT_LE(after, last + 2);
   }
   for (int i = 0; i < 4; ++i) ASSERT_TRUE(trainings_.Step(name));

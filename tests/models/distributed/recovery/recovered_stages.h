@@ -28,6 +28,8 @@ namespace baton::dist {
 class RecoveredStages {
  public:
   static constexpr int64_t kWidth = 6, kRows = 12;
+  // By a recovery, where another trainer may take the training up.
+  static constexpr int64_t kMostRedone = 4;
 
   RecoveredStages(rpc::Agent& agent, const std::vector<std::string>& workers)
       : agent_(agent) {

@@ -21,7 +21,8 @@ namespace {
 
 absl::Status Train(rpc::Agent& agent, const std::string& journal, int steps) {
   RecoveredStages stages(agent, {"one", "two", "three"});
-  const auto pipeline = stages.Pipeline({.journal = journal});
+  const auto pipeline = stages.Pipeline(
+      {.journal = journal, .most_redone = RecoveredStages::kMostRedone});
   if (pipeline == nullptr) return absl::UnavailableError("no pipeline");
   std::printf("after %" PRId64 "\n", pipeline->steps());
   // The journal has what was noted of that time.
@@ -41,7 +42,7 @@ absl::Status Train(rpc::Agent& agent, const std::string& journal, int steps) {
 absl::Status Main(char** argv) {
   ASSIGN_OR_RETURN(const auto agent,
                    JoinProcesses(argv[1], argv[2], std::atoi(argv[3])));
-  const absl::Status trained = Train(*agent, argv[4], std::atoi(argv[5]));
+  absl::Status trained = Train(*agent, argv[4], std::atoi(argv[5]));
   agent->Shutdown({.mode = rpc::ShutdownOptions::Mode::kNow}).IgnoreError();
   return trained;
 }
