@@ -148,6 +148,11 @@ class CalledWrongly(unittest.TestCase):
                     break
         self.assertEqual(seen, set(kinds.values()))
 
+    def test_a_number_of_steps_that_makes_none_is_named(self):
+        for program in ["mixed_device", "toy_model"]:
+            self.says(program, ["--steps=0"],
+                      "--steps=0 is too small: give 1 or more")
+
     def test_a_word_without_a_use_is_named(self):
         for program in PROGRAMS:
             if program not in TAKES_ANY_WORD:
