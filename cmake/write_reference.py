@@ -46,13 +46,13 @@ SHARED = {
 INTRODUCTION = """\
 # Programs and their flags
 
-This page is what every program prints for `--help`; `cmake/write_reference.py`
-writes it and a test compares. `--flag=value` and `--flag value` are the same, a
-switch is set by `--switch` and cleared by `--noswitch`, and `-` may stand for `_` in
-a flag's name. A program ends with 2 where it was called wrongly and with 1 where it
-failed. In bash, `source tools/completion.bash` completes all of this (an installed
-Baton does without). Variables of the environment are [on a page of their
-own](environment.md).
+This page has what every program prints for `--help`; `cmake/write_reference.py`
+writes it, and a test compares. `--flag=value` and `--flag value` are the same. A
+switch is set by `--switch` and cleared by `--noswitch`. `-` may stand for `_` in a
+flag's name. A program ends with 2 where it was called wrongly and with 1 where it
+failed. In bash, `source tools/completion.bash` completes all of this; an installed
+Baton does so by itself. [Environment variables](environment.md) have a page of their
+own.
 """
 FLAG = re.compile(r"^  --(\w+)  (.*?)(?: \[(.*)\])?$")
 

@@ -23,7 +23,9 @@ while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) sed -n '5,14s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
     --quick) quick=1 ;;
-    --preset) preset=${2:?"--preset needs a name"}; shift ;;
+    --preset)
+      [ $# -gt 1 ] || { echo "quickstart: --preset needs a name, as release" >&2; exit 2; }
+      preset=$2; shift ;;
     --preset=*) preset=${1#*=} ;;
     *)
       case $1 in --data | --data=*) data=1 ;; esac

@@ -18,6 +18,7 @@
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
 #include "tools/cluster_main.h"
+#include "tools/command_line.h"
 
 ABSL_FLAG(int, steps, 20, "training steps");
 
@@ -73,5 +74,6 @@ int main(int argc, char** argv) {
       {.usage = "usage: baton-run --workers=2 --worker_program=toy_model -- "
                 "toy_model\nTrains a model of two layers, each in a process "
                 "of its own.",
-       .train = baton::Train});
+       .train = baton::Train,
+       .check = [] { return baton::tools::AtLeast(1, FLAGS_steps); }});
 }

@@ -29,8 +29,8 @@
 // entry point for both and calls nothing else if they do not match. By then,
 // however, the loader has run the static constructors of the plug-in and of the
 // libraries that it needs: the check finds mistakes, but it does not make it
-// safe to load a file that others can write. docs/remote_modules.md has a
-// complete example.
+// safe to load a file that others can write. docs/tutorial.md has a complete
+// example.
 namespace baton::rpc {
 
 // The version of PluginInfo and of the entry point's name.

@@ -21,7 +21,9 @@ second_try=''
 while [ $# -gt 0 ]; do
   case $1 in
     -h | --help) sed -n '5,14s/^# \?//p' "${BASH_SOURCE[0]}"; exit ;;
-    --preset) preset=${2:?"--preset needs a name"}; shift 2 ;;
+    --preset)
+      [ $# -gt 1 ] || { echo "run: --preset needs a name, as release" >&2; exit 2; }
+      preset=$2; shift 2 ;;
     --preset=*) preset=${1#*=}; shift ;;
     --built) built=1; shift ;;
     --second-try) second_try=1; shift ;;

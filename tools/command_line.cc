@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "absl/flags/commandlineflag.h"
@@ -151,16 +152,18 @@ absl::Status CheckWord(absl::string_view who, const std::string& word,
 
 std::string DoYouMean(absl::string_view word,
                       const std::vector<std::string>& words) {
-  std::string nearest;
   // What is farther is another word.
-  size_t least = std::min(word.size(), 2 + word.size() / 4);
+  const size_t limit = std::min(word.size(), 2 + word.size() / 4);
+  // Of equals what begins with the word: flags come in any order.
+  std::tuple<size_t, bool, absl::string_view> nearest{limit, false, ""};
   for (const std::string& known : words) {
-    const size_t distance = Distance(word, known);
-    if (distance >= least) continue;
-    least = distance;
-    nearest = known;
+    nearest = std::min(nearest, {Distance(word, known),
+                                 !absl::StartsWith(known, word), known});
   }
-  return nearest.empty() ? "" : absl::StrCat(" (do you mean ", nearest, "?)");
+  return std::get<size_t>(nearest) == limit
+             ? ""
+             : absl::StrCat(" (do you mean ",
+                            std::get<absl::string_view>(nearest), "?)");
 }
 
 absl::StatusOr<std::chrono::milliseconds> TimeOf(

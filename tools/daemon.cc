@@ -77,8 +77,13 @@ void StopSignal::Watch() {
     const int signal = byte;
     MutexLock lock(mutex_);
     if (echo_.IsEcho(signal)) continue;
-    if (!keeping_ || signal_ != 0) {
-      Complain(absl::StrCat(::strsignal(signal), ": ending at once"), 0);
+    const bool again = signal_ != 0;
+    if (!keeping_ || again) {
+      // A first signal cuts nothing short, and baton-run sends it to workers
+      // that still join when their trainer was called wrongly: the trainer's
+      // line is the one to be read.
+      if (again)
+        Complain(absl::StrCat(::strsignal(signal), ": ending at once"), 0);
       ::_exit(128 + signal);
     }
     signal_ = signal;

@@ -19,9 +19,9 @@ namespace baton::tools {
 
 // SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
 // first one before Keep is called, and any second one, end the process at once
-// with 128 + signal; the same one at once after the first is its echo and does
-// nothing (tools/launch/signal_echo.h). One per process, made before any other
-// thread. Thread-safe.
+// with 128 + signal, and only the second is reported; the same one at once
+// after the first is its echo and does nothing (tools/launch/signal_echo.h).
+// One per process, made before any other thread. Thread-safe.
 class StopSignal {
  public:
   StopSignal();

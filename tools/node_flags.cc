@@ -15,9 +15,8 @@ ABSL_FLAG(int, nodes, 1,
           "machines of the run: baton-run is started on each, with the same "
           "--workers and --rendezvous");
 ABSL_FLAG(int, node, 0,
-          "which of --nodes this is; 0, the first, has the trainer and, unless "
-          "etcd is asked for one, the rendezvous, and the others need not be "
-          "told what that is");
+          "which of --nodes this is; node 0 has the trainer, which the others "
+          "need not name, and the rendezvous, unless --rendezvous names etcd");
 ABSL_FLAG(
     std::string, rendezvous, "",
     "with --nodes, host:port of node 0, where all meet, or "

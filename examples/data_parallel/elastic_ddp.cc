@@ -50,8 +50,8 @@ ABSL_FLAG(int64_t, image, 128, "height and width of random images");
 ABSL_FLAG(int64_t, classes, 1000, "of random images");
 ABSL_FLAG(int64_t, batch, 32, "images of a step, of all members together");
 ABSL_FLAG(int64_t, epochs, 1, "that all members together train for");
-ABSL_FLAG(int, min_members, 1, "no step is taken by fewer");
-ABSL_FLAG(int, max_members, 1024, "who comes then waits");
+ABSL_FLAG(int, min_members, 1, "fewest members that take a step");
+ABSL_FLAG(int, max_members, 1024, "most members; who comes then waits");
 ABSL_FLAG(uint64_t, seed, 0, "of weights, images and their order");
 
 namespace baton::examples {

@@ -48,7 +48,7 @@ ABSL_FLAG(std::vector<std::string>, time_bytes,
           (std::vector<std::string>{"8", "1048576", "67108864"}),
           "time all ways to sum f32 tensors of so many bytes at all devices; "
           "empty: none");
-ABSL_FLAG(int64_t, repeats, 9, "of these timings");
+ABSL_FLAG(int64_t, repeats, 9, "timings of each way to sum");
 ABSL_FLAG(uint64_t, seed, 1, "of weights and order of the images");
 
 namespace baton::examples {

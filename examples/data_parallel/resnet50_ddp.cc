@@ -48,7 +48,7 @@ ABSL_FLAG(std::string, data, "",
 ABSL_FLAG(
     int64_t, steps, 10,
     "calls of the trainer that are timed, each of --steps_per_call steps");
-ABSL_FLAG(int64_t, warm_up, 2, "such calls before those that are timed");
+ABSL_FLAG(int64_t, warm_up, 2, "calls before those that are timed");
 ABSL_FLAG(int64_t, steps_per_call, 0,
           "steps that a worker takes before it answers; 0: one on CPUs, 20 on "
           "GPUs, which then never wait for the trainer");

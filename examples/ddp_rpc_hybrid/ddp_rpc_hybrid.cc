@@ -52,9 +52,9 @@ namespace {
 constexpr char kUsage[] =
     "usage: baton-run --workers=3 --worker_program=ddp_rpc_hybrid --\n"
     "           ddp_rpc_hybrid --data=FILE\n"
-    "Trains a language model over words. What stands for a word is at "
-    "parameter\n"
-    "servers; of the rest each trainer has a copy, for columns of its own.\n"
+    "Trains a language model over words. The embedding is at parameter\n"
+    "servers; each trainer has a copy of the rest, and learns from its own\n"
+    "columns of the text.\n"
     "Default: --optimizer=adam --lr=0.002.";
 
 constexpr std::chrono::milliseconds kLook{100};

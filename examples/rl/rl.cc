@@ -40,7 +40,7 @@ ABSL_FLAG(int, episodes, 16, "that one step learns from");
 ABSL_FLAG(int, rounds, 200, "steps at most");
 ABSL_FLAG(double, goal, 475,
           "mean reward of the last 100 episodes that ends the training");
-ABSL_FLAG(double, gamma, 0.99, "what a reward counts a step earlier");
+ABSL_FLAG(double, gamma, 0.99, "discount of rewards, for each step");
 ABSL_FLAG(uint64_t, seed, 1, "of weights, starts and chances");
 ABSL_FLAG(int, requests, 0,
           "of each observer: do not train, but measure how fast so many are "

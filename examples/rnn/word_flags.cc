@@ -14,7 +14,7 @@ ABSL_FLAG(std::string, held_out, "",
           "--data");
 ABSL_FLAG(int64_t, vocabulary, 10'000,
           "words that the model knows: the most frequent ones");
-ABSL_FLAG(int64_t, width, 128, "of what stands for a word, and of the LSTM");
+ABSL_FLAG(int64_t, width, 128, "of the embedding and of the LSTM");
 ABSL_FLAG(int64_t, layers, 1, "of the LSTM");
 ABSL_FLAG(double, dropout, 0.2, "before the LSTM and behind it");
 ABSL_FLAG(int64_t, batch, 20, "columns of the text that are read side by side");

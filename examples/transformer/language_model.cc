@@ -16,7 +16,7 @@ ABSL_FLAG(std::string, text, "",
 ABSL_FLAG(int64_t, steps, 200, "batches to train on");
 ABSL_FLAG(int64_t, batch, 16, "texts in a batch");
 ABSL_FLAG(int64_t, context, 64, "tokens of a text");
-ABSL_FLAG(int64_t, width, 128, "of what stands for a token");
+ABSL_FLAG(int64_t, width, 128, "of the embedding and the blocks");
 ABSL_FLAG(int64_t, layers, 4, "blocks");
 ABSL_FLAG(int64_t, vocabulary, baton::data::ByteText::kVocabulary,
           "tokens that the model knows; a text needs 256");

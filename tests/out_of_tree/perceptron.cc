@@ -26,8 +26,6 @@ baton::Variable Perceptron::Forward(const baton::Variable& x) {
   return second_->Forward(baton::autograd::Tanh(first_->Forward(x)));
 }
 
-// [add]
 void AddPerceptron(baton::rpc::Registry& registry) {
   baton::dist::RegisterModule<Perceptron>(registry);
 }
-// [end]

@@ -13,7 +13,6 @@
 #include "baton/rpc/methods.h"
 #include "baton/rpc/registry.h"
 
-// [class]
 // Two layers with a tanh between them; lives at a worker, trained from afar.
 class Perceptron final : public baton::nn::Module {
  public:
@@ -33,4 +32,3 @@ class Perceptron final : public baton::nn::Module {
 
 // What the plug-in adds to a daemon.
 void AddPerceptron(baton::rpc::Registry& registry);
-// [end]

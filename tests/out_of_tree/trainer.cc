@@ -26,7 +26,6 @@ namespace {
 using baton::Tensor;
 using baton::Variable;
 
-// [step]
 absl::StatusOr<double> Step(baton::rpc::Agent& agent,
                             const baton::dist::Module<Perceptron>& model,
                             baton::dist::Optimizer<baton::optim::Sgd>& sgd,
@@ -39,15 +38,12 @@ absl::StatusOr<double> Step(baton::rpc::Agent& agent,
   BATON_RETURN_IF_ERROR(sgd.Step(context));
   return loss.tensor().Item();
 }
-// [end]
 
 absl::Status Train(baton::rpc::Agent& agent) {
-  // [train]
   using Module = baton::dist::Module<Perceptron>;
   BATON_ASSIGN_OR_RETURN(const Module model,
                          Module::Create(agent, "worker1", 1, 8, 16, 4).Await());
   baton::dist::Optimizer<baton::optim::Sgd> sgd(agent, {.lr = 0.5}, {model});
-  // [end]
   baton::Generator generator(2);
   const Tensor inputs = RandNormal({32, 8}, generator);
   const Tensor targets = Tensor::Zeros({32, 4});
@@ -62,12 +58,10 @@ absl::Status Train(baton::rpc::Agent& agent) {
 }
 
 absl::Status Main() {
-  // [join]
   BATON_ASSIGN_OR_RETURN(baton::rpc::ClusterOptions options,
                          baton::tools::ClusterOptionsFromFlags("trainer"));
   BATON_ASSIGN_OR_RETURN(const std::unique_ptr<baton::rpc::Agent> agent,
                          baton::dist::Join<Perceptron>(std::move(options)));
-  // [end]
   const absl::Status trained =
       baton::CatchErrors([&] { return Train(*agent); });
   const absl::Status left = agent->Shutdown();

@@ -148,6 +148,11 @@ class CalledWrongly(unittest.TestCase):
                     break
         self.assertEqual(seen, set(kinds.values()))
 
+    def test_a_number_of_steps_that_makes_none_is_named(self):
+        for program in ["mixed_device", "toy_model"]:
+            self.says(program, ["--steps=0"],
+                      "--steps=0 is too small: give 1 or more")
+
     def test_a_word_without_a_use_is_named(self):
         for program in PROGRAMS:
             if program not in TAKES_ANY_WORD:
@@ -192,6 +197,15 @@ class CalledWrongly(unittest.TestCase):
                 self.assertEqual(output, f"{program} of Baton {version}\n")
                 self.assertEqual(code, 0)
 
+    def test_the_trainers_line_is_not_buried_by_those_of_its_workers(self):
+        done = subprocess.run(
+            [str(BIN / "baton-run"), "--workers=3", "--", "resnet50_pipeline",
+             "--schedule=gpip"], text=True, timeout=60, capture_output=True,
+            stdin=subprocess.DEVNULL, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stdout + done.stderr,
+                         r"^resnet50_pipeline: --schedule takes [^\n]*\n$")
+
     def test_scripts_name_an_unknown_option(self):
         for script in ["build", "bundle", "setup"]:
             script = f"tools/{script}.sh"
@@ -201,6 +215,15 @@ class CalledWrongly(unittest.TestCase):
             with self.subTest(script=script, output=done.stderr):
                 self.assertEqual(done.returncode, 2)
                 self.assertIn("--zzzzzzzz", done.stderr)
+
+    def test_scripts_name_an_option_without_its_value(self):
+        for script in ["tests/run.sh", "examples/quickstart.sh"]:
+            done = subprocess.run(["bash", str(ROOT / script), "--preset"],
+                                  text=True, capture_output=True, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            with self.subTest(script=script, output=done.stderr):
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, r"^\w+: --preset needs a name")
 
 
 if __name__ == "__main__":

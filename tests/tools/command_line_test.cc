@@ -123,6 +123,15 @@ TEST(Words, AreMeantWhereTheyAreNear) {
   EXPECT_EQ(DoYouMean("adm", {"adamw", "adam"}), " (do you mean adam?)");
 }
 
+TEST(Words, ThatAreEquallyNearAreMeantInAnyOrder) {
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--log", "--plugin"}, {"--plugin", "--log"}})
+    EXPECT_EQ(DoYouMean("--plug", flags), " (do you mean --plugin?)");
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"tin", "tan"}, {"tan", "tin"}})
+    EXPECT_EQ(DoYouMean("ton", flags), " (do you mean tan?)");
+}
+
 TEST_F(Flags, AreListedByHelp) {
   EXPECT_TRUE(ReadFlags({"-h"})->help);
   const std::string text = HelpText("usage: x");

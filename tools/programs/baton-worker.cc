@@ -39,8 +39,10 @@ ABSL_FLAG(std::vector<std::string>, plugin, {},
 ABSL_FLAG(int, metrics_port, -1,
           "serve metrics for Prometheus at this port, path /metrics; 0: any "
           "free one; -1: do not");
-ABSL_FLAG(std::string, metrics_host, "127.0.0.1",
-          "where to; others than loopback let everybody read them");
+ABSL_FLAG(
+    std::string, metrics_host, "127.0.0.1",
+    "address that serves metrics; others than loopback let everybody read "
+    "them");
 ABSL_FLAG(std::string, log, "",
           "least level of the lines on standard error: debug, info, warning "
           "or error; default BATON_LOG, else warning");

@@ -45,8 +45,8 @@ ABSL_FLAG(absl::Duration, timeout, absl::Seconds(5),
 ABSL_FLAG(bool, json, false, "print JSON: times in ms, sizes in bytes");
 ABSL_FLAG(bool, watch, false, "show it again and again, until q or Ctrl-C");
 ABSL_FLAG(absl::Duration, interval, absl::Seconds(1),
-          "between two times, with --watch");
-ABSL_FLAG(int, times, 0, "how often, with --watch; 0: without end");
+          "with --watch, how long to wait before asking again");
+ABSL_FLAG(int, times, 0, "with --watch, how often to ask; 0: without end");
 ABSL_FLAG(double, seconds, 5, "how long to trace");
 ABSL_FLAG(std::string, out, "trace.json", "where the trace goes");
 

@@ -13,7 +13,7 @@ The script (rpc_calls.py) is run by each Python that is named and prints JSON
 lines as ours does: "what", and "median_us" or "calls_per_s". With the folder of
 the programs, what --shapes names, in the shapes of PyTorch's tutorials:
 rpc_shapes.py beside the examples. A round is one run of ours, and for each
-Python one run as it is and one with its allocator mended (glibc keeps large
+Python one run as it is and one with its allocator tuned (glibc keeps large
 blocks, so that the receiver takes no page faults). Cells are medians over the
 rounds; a ratio above 1 says by how much Baton is better.
 """
@@ -29,7 +29,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Large blocks stay with the process, and all threads share one heap of them.
-MENDED = {
+TUNED = {
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
     "MALLOC_TRIM_THRESHOLD_": str(2000 << 20),
     "MALLOC_TOP_PAD_": str(64 << 20),
@@ -154,7 +154,7 @@ def columns(args):
         theirs = [[python, str(HERE / script), *flags]]
         result.append(Column(name, theirs, figures_of))
         if not args.plain:
-            result.append(Column(f"{name}, mended", theirs, figures_of, MENDED))
+            result.append(Column(f"{name}, tuned", theirs, figures_of, TUNED))
     return result
 
 
@@ -216,7 +216,7 @@ def main():
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cpu",
                         help="cuda: also tensors from GPU to GPU")
     parser.add_argument("--plain", action="store_true",
-                        help="leave out the runs with a mended allocator")
+                        help="leave out the runs with a tuned allocator")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=300,
                         help="seconds that one run may take")
