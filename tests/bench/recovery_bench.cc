@@ -5,7 +5,7 @@
 //
 //   recovery_bench --what=snapshots
 //
-// times steps of the pipeline that copies its workers' states after each step
+// times steps of the pipeline that copies its workers' states again and again
 // and of one that does not, in turn in the same processes. `step_s` is the
 // median of each, `cost` that of the ratios of neighbours. On GPUs:
 //
