@@ -90,6 +90,8 @@ SERVER_BUGS = [
      "                           : last->second);\n"
      "    return;\n"
      "  }\n"),
+    ("backups_do_not_begin", "models/distributed/server/shard_takeover.cc",
+     "                self.Begin(*epoch);\n"),
 ]
 BUGS = ([(*bug, "") for bug in PLAIN_BUGS] +
         [(*bug, "--pipelines") for bug in PIPELINE_BUGS] +
