@@ -110,7 +110,7 @@ absl::Status GrpcTransport::Listen() {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
   const auto wakeup = MakeFutexEvent(options);
-  if (wakeup != nullptr) host_.poller = std::make_shared<RingPoller>(wakeup);
+  if (wakeup != nullptr) host_.poller = RingPoller::Make(wakeup);
   ASSIGN_OR_RETURN(host_.kinds,
                    MakeChannelKinds(options, socket_.fd_path(), wakeup));
   if (private_socket) {
