@@ -92,7 +92,6 @@ absl::Status GrpcTransport::Listen() {
   KeepFreedMemory();
   RaiseDescriptorLimit();
   if (options.lease.count() != 0) RETURN_IF_ERROR(CheckLease(options.lease));
-  RETURN_IF_ERROR(CheckListen(options.listen));
   RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
                                       options.advertise_host));
   grpc::EnableDefaultHealthCheckService(true);
