@@ -226,8 +226,8 @@ class AgentCore final : public MessageHandler,
                    uint64_t loss, const absl::Status& why);
   void PostFlush(const std::string& name);
 
-  // Deadlines of calls (deadlines.cc). One timer serves all calls: it is set to
-  // the earliest deadline, and then finds the calls that are late.
+  // Deadlines of calls (ended_calls.cc). One timer serves all calls: it is set
+  // to the earliest deadline, and then finds the calls that are late.
   void AwaitDeadlineLocked(Clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndLateCalls();
@@ -256,7 +256,7 @@ class AgentCore final : public MessageHandler,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends what a claimed call had until then.
   void EndWaiting(const OutgoingCall& call, const Unclaimed& unclaimed);
-  // Records the end of a call for statistics and traces (recording.cc).
+  // Records the end of a call for statistics and traces (ended_calls.cc).
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
   // Return null if nothing waits for the answer to that call any more.

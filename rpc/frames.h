@@ -18,41 +18,30 @@
 // the structs below. docs/rref_protocol.md explains the ownership messages.
 namespace baton::rpc {
 
-template <>
-struct Codec<RRefId> {
-  static void Encode(Encoder& encoder, const RRefId& id) {
-    encoder.Put(id.creator);
-    encoder.Put(id.number);
+namespace internal {
+
+// Of an id, which is two numbers.
+template <typename Id>
+struct IdCodec {
+  static void Encode(Encoder& encoder, const Id& id) {
+    const auto& [maker, number] = id;
+    encoder.Put(maker);
+    encoder.Put(number);
   }
-  static RRefId Decode(Decoder& decoder) {
-    const uint64_t creator = decoder.Get<uint64_t>();
-    return {creator, decoder.Get<uint64_t>()};
+  static Id Decode(Decoder& decoder) {
+    const auto maker = decoder.Get<uint64_t>();
+    return {maker, decoder.Get<uint64_t>()};
   }
 };
 
-template <>
-struct Codec<ForkId> {
-  static void Encode(Encoder& encoder, const ForkId& id) {
-    encoder.Put(id.creator);
-    encoder.Put(id.number);
-  }
-  static ForkId Decode(Decoder& decoder) {
-    const uint64_t creator = decoder.Get<uint64_t>();
-    return {creator, decoder.Get<uint64_t>()};
-  }
-};
+}  // namespace internal
 
 template <>
-struct Codec<HoldId> {
-  static void Encode(Encoder& encoder, const HoldId& id) {
-    encoder.Put(id.owner);
-    encoder.Put(id.number);
-  }
-  static HoldId Decode(Decoder& decoder) {
-    const uint64_t owner = decoder.Get<uint64_t>();
-    return {owner, decoder.Get<uint64_t>()};
-  }
-};
+struct Codec<RRefId> : internal::IdCodec<RRefId> {};
+template <>
+struct Codec<ForkId> : internal::IdCodec<ForkId> {};
+template <>
+struct Codec<HoldId> : internal::IdCodec<HoldId> {};
 
 namespace internal {
 

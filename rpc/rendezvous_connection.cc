@@ -31,11 +31,6 @@ constexpr milliseconds kLook{50};
 // it is asked again.
 constexpr milliseconds kAsk{1000}, kTry{500};
 
-absl::Status FromGrpc(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()),
-          status.error_message()};
-}
-
 // Returns why the last attempt to connect failed, or OK if it did not.
 absl::Status LastFailure(const std::shared_ptr<grpc::Channel>& channel,
                          const RendezvousAccess& access) {
@@ -82,7 +77,8 @@ absl::Status AtRendezvous(const std::string& address,
         absl::StrCat("cannot reach the rendezvous at ", address,
                      ": a server that is none listens there"));
   }
-  absl::Status why = FromGrpc(status);
+  absl::Status why(static_cast<absl::StatusCode>(status.error_code()),
+                   status.error_message());
   if (absl::IsUnavailable(why)) {
     why = ExplainFailure(access.security, access.name, why);
   }

@@ -279,7 +279,6 @@ absl::Status RendezvousServer::Listen(const std::string& listen,
                                       const Security& security) {
   service_.OnLetIn([this](const std::string& peer) { acceptor_->LetIn(peer); });
   ASSIGN_OR_RETURN(HostPort address, ParseHostPort(listen));
-  RETURN_IF_ERROR(CheckListen(listen));
   RETURN_IF_ERROR(
       CheckExposure(security, "the rendezvous would listen on", listen));
   grpc::ServerBuilder builder;

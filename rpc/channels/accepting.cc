@@ -174,11 +174,6 @@ void UnauthenticatedPeers::ShutDownAll() {
   while (!all_.empty()) ShutDownLocked(all_.begin());
 }
 
-size_t UnauthenticatedPeers::count() const {
-  MutexLock lock(mutex_);
-  return all_.size();
-}
-
 void UnauthenticatedPeers::ShutDownExpired() {
   MutexLock lock(mutex_);
   looking_ = false;

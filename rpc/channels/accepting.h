@@ -61,7 +61,6 @@ class UnauthenticatedPeers
   // one may open one, all others any number.
   bool MayBegin(const std::string& name);
   void ShutDownAll();
-  size_t count() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -82,7 +81,7 @@ class UnauthenticatedPeers
   const std::weak_ptr<SocketPoller> poller_;
   const size_t most_;
   const std::chrono::milliseconds time_;
-  mutable Mutex mutex_;
+  Mutex mutex_;
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
   All all_ ABSL_GUARDED_BY(mutex_);
   bool looking_ ABSL_GUARDED_BY(mutex_) = false;  // for the old

@@ -10,71 +10,28 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <map>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/mutex.h"
 #include "core/spinning.h"
 
 namespace baton::rpc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr uint64_t kWakeup =
-    0;  // the id of the descriptor that wakes the thread
+// The id of the descriptor that wakes the thread; those of sockets follow.
+constexpr uint64_t kWakeup = 0;
 constexpr int kEventsAtOnce = 64;
 constexpr int64_t kLongestSleep = 60'000;  // ms
 
 }  // namespace
 
-class SocketPoller::Core final
-    : public std::enable_shared_from_this<SocketPoller::Core> {
- public:
-  explicit Core(const char* name) : name_(name) {}
+// The thread holds the poller itself, so the result is another count of it,
+// which does not include the thread.
+std::shared_ptr<SocketPoller> SocketPoller::Make(const char* name) {
+  const std::shared_ptr<SocketPoller> poller(new SocketPoller(name));
+  return {poller.get(), [poller](SocketPoller*) { poller->Stop(); }};
+}
 
-  absl::Status Start();
-  absl::StatusOr<uint64_t> Add(std::shared_ptr<const Fd> socket, For what,
-                               Step step);
-  void Wake(uint64_t id);
-  void After(std::chrono::milliseconds delay, Task task);
-  void Stop();
-
- private:
-  struct Source {
-    std::shared_ptr<const Fd> socket;
-    uint32_t events;
-    Step step;
-  };
-  using Ids = std::vector<uint64_t>;
-
-  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Run();
-  // Adds the woken sockets and the tasks that are due. False at the end.
-  bool Gather(Ids& ready, std::vector<Task>& due);
-  void Serve(uint64_t id, Ids& again);
-  void Await(Ids& ready);
-  int SleepLimit();
-
-  const char* const name_;
-
-  Mutex mutex_;
-  Fd epoll_, wakeup_;  // written before the thread begins
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = kWakeup + 1;
-  std::vector<std::pair<uint64_t, Source>> added_ ABSL_GUARDED_BY(mutex_);
-  Ids woken_ ABSL_GUARDED_BY(mutex_);
-  std::multimap<Clock::time_point, Task> timers_ ABSL_GUARDED_BY(mutex_);
-
-  std::map<uint64_t, Source> sources_;  // used by the thread only
-};
-
-absl::Status SocketPoller::Core::Start() {
+absl::Status SocketPoller::Start() {
   MutexLock lock(mutex_);
   if (stopping_ || thread_.joinable()) return absl::OkStatus();
   epoll_ = Fd(epoll_create1(EPOLL_CLOEXEC));
@@ -89,11 +46,11 @@ absl::Status SocketPoller::Core::Start() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> SocketPoller::Core::Add(
-    std::shared_ptr<const Fd> socket, For what, Step step) {
+absl::StatusOr<uint64_t> SocketPoller::Add(std::shared_ptr<const Fd> socket,
+                                           For what, Step step) {
   MutexLock lock(mutex_);
   if (stopping_) return absl::CancelledError("the poller is gone");
-  const uint64_t id = next_id_++;
+  const uint64_t id = ++last_id_;
   // Waits for no event yet: the first step needs none.
   epoll_event none{.events = EPOLLONESHOT, .data = {.u64 = id}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, socket->get(), &none) != 0) {
@@ -108,25 +65,25 @@ absl::StatusOr<uint64_t> SocketPoller::Core::Add(
   return id;
 }
 
-void SocketPoller::Core::Wake(uint64_t id) {
+void SocketPoller::Wake(uint64_t id) {
   MutexLock lock(mutex_);
   if (stopping_) return;
   woken_.push_back(id);
   WakeLocked();
 }
 
-void SocketPoller::Core::After(std::chrono::milliseconds delay, Task task) {
+void SocketPoller::After(std::chrono::milliseconds delay, Task task) {
   MutexLock lock(mutex_);
   if (stopping_) return;
   timers_.emplace(Clock::now() + delay, std::move(task));
   WakeLocked();
 }
 
-void SocketPoller::Core::WakeLocked() {
+void SocketPoller::WakeLocked() {
   if (std::exchange(asleep_, false)) eventfd_write(wakeup_.get(), 1);
 }
 
-void SocketPoller::Core::Stop() {
+void SocketPoller::Stop() {
   std::thread thread;
   {
     MutexLock lock(mutex_);
@@ -143,7 +100,7 @@ void SocketPoller::Core::Stop() {
   }
 }
 
-void SocketPoller::Core::Run() {
+void SocketPoller::Run() {
   pthread_setname_np(pthread_self(), name_);
   Ids ready;
   std::vector<Task> due;
@@ -164,7 +121,7 @@ void SocketPoller::Core::Run() {
   timers.swap(timers_);
 }
 
-bool SocketPoller::Core::Gather(Ids& ready, std::vector<Task>& due) {
+bool SocketPoller::Gather(Ids& ready, std::vector<Task>& due) {
   MutexLock lock(mutex_);
   asleep_ = false;
   if (stopping_) return false;
@@ -183,7 +140,7 @@ bool SocketPoller::Core::Gather(Ids& ready, std::vector<Task>& due) {
   return true;
 }
 
-void SocketPoller::Core::Serve(uint64_t id, Ids& again) {
+void SocketPoller::Serve(uint64_t id, Ids& again) {
   const auto found = sources_.find(id);
   if (found == sources_.end()) return;
   Source& source = found->second;
@@ -208,7 +165,7 @@ void SocketPoller::Core::Serve(uint64_t id, Ids& again) {
   }
 }
 
-void SocketPoller::Core::Await(Ids& ready) {
+void SocketPoller::Await(Ids& ready) {
   const bool spin = !ready.empty() || Spinning::OfThisThread().Wait();
   epoll_event events[kEventsAtOnce];
   const int count =
@@ -225,7 +182,7 @@ void SocketPoller::Core::Await(Ids& ready) {
 }
 
 // Returns ms, as for epoll. From then on other threads must wake this one.
-int SocketPoller::Core::SleepLimit() {
+int SocketPoller::SleepLimit() {
   MutexLock lock(mutex_);
   if (stopping_ || !woken_.empty()) return 0;
   asleep_ = true;
@@ -233,21 +190,6 @@ int SocketPoller::Core::SleepLimit() {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
       timers_.begin()->first - Clock::now());
   return static_cast<int>(std::clamp<int64_t>(left.count(), 0, kLongestSleep));
-}
-
-SocketPoller::SocketPoller(const char* name)
-    : core_(std::make_shared<Core>(name)) {}
-SocketPoller::~SocketPoller() { core_->Stop(); }
-
-absl::Status SocketPoller::Start() { return core_->Start(); }
-absl::StatusOr<uint64_t> SocketPoller::Add(std::shared_ptr<const Fd> socket,
-                                           For what, Step step) {
-  return core_->Add(std::move(socket), what, std::move(step));
-}
-void SocketPoller::Wake(uint64_t id) { core_->Wake(id); }
-void SocketPoller::Stop() { core_->Stop(); }
-void SocketPoller::After(std::chrono::milliseconds delay, Task task) {
-  core_->After(delay, std::move(task));
 }
 
 }  // namespace baton::rpc

@@ -5,12 +5,17 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/executor.h"
+#include "core/mutex.h"
 #include "rpc/channels/segment.h"
 
 namespace baton::rpc {
@@ -18,7 +23,7 @@ namespace baton::rpc {
 // A thread that serves sockets: it calls a socket's step whenever the step can
 // proceed without waiting. If no step can, it spins for a while
 // (core/spinning.h) and sleeps. Thread-safe.
-class SocketPoller {
+class SocketPoller : public std::enable_shared_from_this<SocketPoller> {
  public:
   // When the next step of a socket is to be called.
   enum class Then {
@@ -31,11 +36,10 @@ class SocketPoller {
   using Step = absl::AnyInvocable<Then()>;
   enum class For { kReading, kWriting };
 
-  // `name` is the name of the thread, of at most 15 characters.
-  explicit SocketPoller(const char* name);
-  ~SocketPoller();  // drops the remaining sockets and tasks
-  SocketPoller(const SocketPoller&) = delete;
-  SocketPoller& operator=(const SocketPoller&) = delete;
+  // `name` is the name of the thread, of at most 15 characters. With the last
+  // copy of the result, which a step may drop, the poller stops and drops the
+  // remaining sockets and tasks.
+  static std::shared_ptr<SocketPoller> Make(const char* name);
 
   // Must be called first; further calls do nothing. Returns Unavailable if no
   // descriptors are left.
@@ -53,8 +57,37 @@ class SocketPoller {
   void Stop();
 
  private:
-  class Core;
-  const std::shared_ptr<Core> core_;  // the thread may drop the poller
+  using Clock = std::chrono::steady_clock;
+  struct Source {
+    std::shared_ptr<const Fd> socket;
+    uint32_t events;
+    Step step;
+  };
+  using Ids = std::vector<uint64_t>;
+
+  explicit SocketPoller(const char* name) : name_(name) {}
+
+  void WakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Run();
+  // Adds the woken sockets and the tasks that are due. False at the end.
+  bool Gather(Ids& ready, std::vector<Task>& due);
+  void Serve(uint64_t id, Ids& again);
+  void Await(Ids& ready);
+  int SleepLimit();
+
+  const char* const name_;
+
+  Mutex mutex_;
+  Fd epoll_, wakeup_;  // written before the thread begins
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool asleep_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::pair<uint64_t, Source>> added_ ABSL_GUARDED_BY(mutex_);
+  Ids woken_ ABSL_GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, Task> timers_ ABSL_GUARDED_BY(mutex_);
+
+  std::map<uint64_t, Source> sources_;  // used by the thread only
 };
 
 }  // namespace baton::rpc

@@ -323,8 +323,8 @@ TcpSecrets SecretsOf(const wire::TcpOffer& ours, const wire::TcpOffer& theirs,
 class TcpKind final : public ChannelKind {
  public:
   explicit TcpKind(const TcpOptions& options)
-      : parts_{.reader = std::make_shared<SocketPoller>("baton-tcp-in"),
-               .writer = std::make_shared<SocketPoller>("baton-tcp-out"),
+      : parts_{.reader = SocketPoller::Make("baton-tcp-in"),
+               .writer = SocketPoller::Make("baton-tcp-out"),
                .executor = std::make_shared<ThreadPool>(1, "baton-tcp"),
                .listener = nullptr,
                .options = options},

@@ -28,6 +28,17 @@ absl::Status DialFailure(const char* what, int error) {
 
 absl::Status UnderWay() { return absl::CancelledError("under way"); }
 
+bool Show(const Fd& socket, const std::string& key) {
+  return send(socket.get(), key.data(), key.size(), MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(key.size());
+}
+
+// For the new owner of a socket, as the poller releases its own descriptor
+// after the step.
+Fd Duplicate(const Fd& socket) {
+  return Fd(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
+}
+
 }  // namespace
 
 TcpDial::TcpDial(const std::shared_ptr<SocketPoller>& poller,
@@ -114,10 +125,7 @@ Poll TcpDial::Step(const Fd& socket) {
     DialNext();
     return Poll::kEnd;
   }
-  // The poller releases its descriptor after this step, so the new owner gets a
-  // duplicate.
-  Fd owned(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
-  if (owned.valid()) {
+  if (Fd owned = Duplicate(socket); owned.valid()) {
     Finish(std::move(owned));
   } else {
     Finish(DialFailure("cannot keep the socket", errno));
@@ -148,9 +156,7 @@ absl::Status TcpDial::Connect(const Fd& socket) {
 absl::Status TcpDial::ShowKey(const Fd& socket) {
   SetUpTcp(socket);
   shown_ = true;
-  const std::string& key = keys_.theirs;
-  const ssize_t sent = send(socket.get(), key.data(), key.size(), MSG_NOSIGNAL);
-  return sent == static_cast<ssize_t>(key.size())
+  return Show(socket, keys_.theirs)
              ? absl::OkStatus()
              : DialFailure("cannot write to the socket", errno);
 }
@@ -275,15 +281,8 @@ void TcpListener::Welcome(const Fd& socket, const std::string& shown) {
     LogInfo("closed a connection for tensors: it shows a wrong key");
     return;
   }
-  const std::string& answer = found.front().keys.theirs;
-  const ssize_t sent =
-      send(socket.get(), answer.data(), answer.size(), MSG_NOSIGNAL);
-  // The poller releases its descriptor after this step, so the new owner gets a
-  // duplicate.
-  Fd owned(sent == static_cast<ssize_t>(answer.size())
-               ? fcntl(socket.get(), F_DUPFD_CLOEXEC, 0)
-               : -1);
-  found.front().then(std::move(owned));
+  const bool told = Show(socket, found.front().keys.theirs);
+  found.front().then(told ? Duplicate(socket) : Fd());
 }
 
 }  // namespace baton::rpc

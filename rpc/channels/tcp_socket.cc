@@ -89,7 +89,11 @@ absl::StatusOr<Fd> ListenAt(const addrinfo& at, uint16_t port) {
        : reinterpret_cast<sockaddr_in&>(address.bytes).sin_port) = htons(port);
   if (bind(socket.get(), address.get(), at.ai_addrlen) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
-    return absl::UnavailableError(std::strerror(errno));
+    return absl::UnavailableError(
+        errno == EADDRINUSE
+            ? absl::StrCat("port ", port,
+                           " is in use; choose another, or 0 for any")
+            : std::strerror(errno));
   }
   return socket;
 }
@@ -197,7 +201,7 @@ class ClearStream final : public TcpStream {
     if (result >= 0) return static_cast<size_t>(result);
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
       return size_t{0};
-    return absl::UnavailableError(absl::StrCat(what, ": ", strerror(errno)));
+    return Failure(what, errno);
   }
 };
 

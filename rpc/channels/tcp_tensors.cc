@@ -16,7 +16,6 @@
 #include "rpc/wire.pb.h"
 
 namespace baton::rpc {
-
 namespace {
 
 static_assert(std::endian::native == std::endian::little);
@@ -143,8 +142,6 @@ SentTensors TcpSends::counts() const {
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little);
-
 // More than an honest sender has out, including what the two kernels hold,
 // which the sender counts as having left.
 constexpr size_t kMostReceipts = size_t{1} << 16;
@@ -203,7 +200,7 @@ absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(TcpStream& stream) {
   ASSIGN_OR_RETURN(const bool promised, Find());
   if (!promised) return Read{.unasked = true};
   // The elements are followed by the next head; reading both saves a call.
-  Head next{};
+  TcpHead next{};
   iovec parts[2] = {{}, {&next, sizeof(next)}};
   if (receipt_.has_value()) {
     parts[0] = {static_cast<char*>(receipt_->tensor.raw_data()) + read_,

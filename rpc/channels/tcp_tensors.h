@@ -22,9 +22,14 @@
 
 namespace baton::rpc {
 
+// What each tensor begins with on a socket, in little-endian.
+struct TcpHead {
+  uint64_t lease;
+  uint64_t bytes;  // of the elements, which follow
+};
+
 // The CPU tensors for one peer, and the bytes that carry them through a socket.
-// Each is its lease and its size (u64, little-endian), then its elements, which
-// are read from the tensor until they are written. Thread-safe.
+// Elements are read from the tensor until they are written. Thread-safe.
 class TcpSends {
  public:
   // Returns nothing for GPU tensors, for bools, whose bytes may only be 0 or 1,
@@ -56,10 +61,6 @@ class TcpSends {
     Promise<void> left = Promise<void>();
     uint64_t bytes() const { return read->original().nbytes(); }
   };
-  struct Head {
-    uint64_t lease;
-    uint64_t bytes;
-  };
   // Offers the next bytes of the tensor, `offered` of them, and returns how
   // many the stream took.
   absl::StatusOr<size_t> WriteSome(TcpStream& stream, size_t& offered)
@@ -73,7 +74,7 @@ class TcpSends {
   // Held while the stream is written; acquired before `mutex_`.
   Mutex writing_;
   std::optional<Item> item_ ABSL_GUARDED_BY(writing_);
-  Head head_ ABSL_GUARDED_BY(writing_){};
+  TcpHead head_ ABSL_GUARDED_BY(writing_){};
   size_t written_ ABSL_GUARDED_BY(writing_) =
       0;  // of the head and the elements
 
@@ -118,10 +119,6 @@ class TcpReceipts {
     Promise<void> came = Promise<void>();
     uint64_t bytes = 0;
   };
-  struct Head {
-    uint64_t lease;
-    uint64_t bytes;
-  };
   // Finds the tensor that the head names, once the head is complete. Returns
   // false if that tensor was not promised yet.
   absl::StatusOr<bool> Find() ABSL_EXCLUSIVE_LOCKS_REQUIRED(reading_);
@@ -133,7 +130,7 @@ class TcpReceipts {
 
   // Held while the stream is read; acquired before `mutex_`.
   Mutex reading_;
-  Head head_ ABSL_GUARDED_BY(reading_){};
+  TcpHead head_ ABSL_GUARDED_BY(reading_){};
   size_t head_bytes_ ABSL_GUARDED_BY(reading_) =
       0;  // the bytes of it that have arrived
   std::optional<Receipt> receipt_ ABSL_GUARDED_BY(reading_);  // of the head

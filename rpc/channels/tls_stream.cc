@@ -12,19 +12,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/free_with.h"
 #include "core/mutex.h"
 #include "rpc/channels/tcp_socket.h"
 
 namespace baton::rpc {
 namespace {
 
-template <auto Free>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
 using SslContext = std::unique_ptr<SSL_CTX, FreeWith<SSL_CTX_free>>;
 using Ssl = std::unique_ptr<SSL, FreeWith<SSL_free>>;
 

@@ -127,11 +127,9 @@ absl::Status CpuBackend::Carry(const CollectiveWork& work) {
     case CollectiveKind::kReduceScatter:
       return ReduceScatter(task);
     case CollectiveKind::kGather:
-      return Gather(task);
     case CollectiveKind::kScatter:
-      return Scatter(task);
     case CollectiveKind::kAllToAll:
-      return AllToAll(task);
+      return MoveBlocks(task, work.what.kind);
     case CollectiveKind::kBarrier:
       task.terms.dtype = DType::kU8;
       task.count = 1;
@@ -300,61 +298,30 @@ absl::Status CpuBackend::ReduceScatter(const Task& task) {
   });
 }
 
-absl::Status CpuBackend::Gather(const Task& task) {
-  return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
-    if (rank_ != task.root) {
-      return queues_.Move(
-          task.terms, {.to = task.root, .own = task.In(begin), .count = size});
-    }
-    std::memcpy(task.Out(rank_ * task.count + begin), task.In(begin),
-                task.Bytes(size));
-    for (int ahead = 1; ahead < members_; ++ahead) {
-      const int rank = Ahead(ahead);
-      RETURN_IF_ERROR(
-          queues_.Move(task.terms, {.from = rank,
-                                    .keep = task.Out(rank * task.count + begin),
-                                    .count = size}));
-    }
-    return absl::OkStatus();
-  });
-}
-
-absl::Status CpuBackend::Scatter(const Task& task) {
-  return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
-    if (rank_ != task.root) {
-      return queues_.Move(
-          task.terms,
-          {.from = task.root, .keep = task.Out(begin), .count = size});
-    }
-    for (int ahead = 1; ahead < members_; ++ahead) {
-      const int rank = Ahead(ahead);
-      RETURN_IF_ERROR(
-          queues_.Move(task.terms, {.to = rank,
-                                    .own = task.In(rank * task.count + begin),
-                                    .count = size}));
-    }
-    std::memcpy(task.Out(begin), task.In(rank_ * task.count + begin),
-                task.Bytes(size));
-    return absl::OkStatus();
-  });
-}
-
-absl::Status CpuBackend::AllToAll(const Task& task) {
+// Block i of the input goes to rank i, and block i of the output comes from it.
+// What a member gives a root, or gets of it, is one block.
+absl::Status CpuBackend::MoveBlocks(const Task& task, CollectiveKind kind) {
+  const bool gathers = kind == CollectiveKind::kGather;
+  const bool scatters = kind == CollectiveKind::kScatter;
+  const bool is_root = rank_ == task.root;
   return ForParts(task, task.count, [&](int64_t begin, int64_t size) {
     const auto in = [&](int rank) {
-      return task.In(rank * task.count + begin);
+      return task.In((gathers ? 0 : rank * task.count) + begin);
     };
     const auto out = [&](int rank) {
-      return task.Out(rank * task.count + begin);
+      return task.Out((scatters ? 0 : rank * task.count) + begin);
     };
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int to = Ahead(ahead);
+      if (gathers ? to != task.root : scatters && !is_root) continue;
       RETURN_IF_ERROR(
           queues_.Move(task.terms, {.to = to, .own = in(to), .count = size}));
     }
-    std::memcpy(out(rank_), in(rank_), task.Bytes(size));
+    if (is_root || !(gathers || scatters))
+      std::memcpy(out(rank_), in(rank_), task.Bytes(size));
     for (int ahead = 1; ahead < members_; ++ahead) {
       const int from = Ahead(-ahead);
+      if (scatters ? from != task.root : gathers && !is_root) continue;
       RETURN_IF_ERROR(queues_.Move(
           task.terms, {.from = from, .keep = out(from), .count = size}));
     }

@@ -63,9 +63,8 @@ class CpuBackend final : public CollectiveBackend {
   absl::Status Reduce(const Task& task);
   absl::Status AllGather(const Task& task);
   absl::Status ReduceScatter(const Task& task);
-  absl::Status Gather(const Task& task);
-  absl::Status Scatter(const Task& task);
-  absl::Status AllToAll(const Task& task);
+  // gather, scatter and all_to_all.
+  absl::Status MoveBlocks(const Task& task, CollectiveKind kind);
 
   // Returns the rank `places` after this one on the ring.
   int Ahead(int places) const {

@@ -30,7 +30,7 @@ namespace {
 constexpr size_t kMostUnauthenticated = 1024;
 constexpr char kUnix[] = "unix:";
 
-// CheckListen has already found that no live process listens there.
+// To be called after CheckListen, as it takes over the path of a dead process.
 absl::StatusOr<Fd> ListenUnix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -104,6 +104,7 @@ absl::StatusOr<uint16_t> Acceptor::Listen(grpc::ServerBuilder& builder,
         {std::make_shared<const Fd>(std::move(socket)), server, path});
   };
   if (absl::StartsWith(address, kUnix)) {
+    RETURN_IF_ERROR(CheckListen(address));
     const std::string path = address.substr(sizeof(kUnix) - 1);
     auto socket = ListenUnix(path);
     if (!socket.ok())

@@ -61,7 +61,7 @@ class Acceptor : public std::enable_shared_from_this<Acceptor> {
   void TakeIn(const Place& place, Fd socket);
 
   const std::shared_ptr<SocketPoller> poller_ =
-      std::make_shared<SocketPoller>("baton-accept");
+      SocketPoller::Make("baton-accept");
   const std::shared_ptr<UnauthenticatedPeers> unauthenticated_;
   std::vector<Place> places_;  // constant from Start on
 };

@@ -23,6 +23,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "core/status.h"
+#include "rpc/channels/tcp_socket.h"
 
 namespace baton::rpc {
 namespace {
@@ -216,31 +217,10 @@ absl::Status CheckSocketPath(const std::string& address) {
 
 absl::Status CheckListen(const std::string& address) {
   if (absl::StartsWith(address, "unix:")) return CheckSocketPath(address);
-  ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(address));
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  addrinfo* found = nullptr;
-  const int unknown = getaddrinfo(
-      parsed.host.c_str(), std::to_string(parsed.port).c_str(), &hints, &found);
-  if (unknown != 0) return ListenFailure(address, gai_strerror(unknown));
-  const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const int on = 1;
-  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const int error =
-      bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, 1) == 0
-          ? 0
-          : errno;
-  freeaddrinfo(found);
-  close(fd);
-  if (error == EADDRINUSE) {
-    return ListenFailure(address,
-                         absl::StrCat("port ", parsed.port,
-                                      " is in use; choose another, or 0 for "
-                                      "any"));
-  }
-  return error == 0 ? absl::OkStatus()
-                    : ListenFailure(address, std::strerror(error));
+  ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(address));
+  const absl::Status listens = ListenTcp(parsed.host, parsed.port).status();
+  return listens.ok() ? listens
+                      : ListenFailure(address, std::string(listens.message()));
 }
 
 }  // namespace baton::rpc

@@ -92,7 +92,6 @@ absl::Status GrpcTransport::Listen() {
   KeepFreedMemory();
   RaiseDescriptorLimit();
   if (options.lease.count() != 0) RETURN_IF_ERROR(CheckLease(options.lease));
-  RETURN_IF_ERROR(CheckListen(options.listen));
   RETURN_IF_ERROR(CheckWorkerExposure(options.security, options.listen,
                                       options.advertise_host));
   grpc::EnableDefaultHealthCheckService(true);
@@ -110,7 +109,7 @@ absl::Status GrpcTransport::Listen() {
     ASSIGN_OR_RETURN(socket_, PrivateSocket::Make());
   }
   const auto wakeup = MakeFutexEvent(options);
-  if (wakeup != nullptr) host_.poller = std::make_shared<RingPoller>(wakeup);
+  if (wakeup != nullptr) host_.poller = RingPoller::Make(wakeup);
   ASSIGN_OR_RETURN(host_.kinds,
                    MakeChannelKinds(options, socket_.fd_path(), wakeup));
   if (private_socket) {

@@ -45,10 +45,7 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
   std::shared_ptr<Outgoing> self(new Outgoing());
   self->message_ = std::move(message);
   self->reported_ = true;  // until it takes over `sent`
-  self->bytes_ = self->message_.header.size();
-  for (const Tensor& tensor : self->message_.tensors) {
-    self->bytes_ += tensor.nbytes();
-  }
+  self->bytes_ = BytesOf(self->message_);
   if (self->bytes_ > max_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("a message of ", self->bytes_, " bytes; at most ",

@@ -6,78 +6,28 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <list>
-#include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/inline_task.h"
-#include "core/mutex.h"
-#include "core/spinning.h"
 #include "core/status.h"
 
 namespace baton::rpc {
-
 namespace {
 
 constexpr int kThreads = 2;
+constexpr size_t kLengthBytes = sizeof(uint32_t);
 
 }  // namespace
 
-// The state that the threads share. It may outlive the poller if a thread is
-// still running a task.
-class RingPoller::Core final : public std::enable_shared_from_this<Core> {
- public:
-  explicit Core(std::shared_ptr<FutexEvent> wakeup)
-      : wakeup_(std::move(wakeup)) {}
+// A thread that runs a task when the poller stops holds the poller itself
+// until then, so the result is another count of it.
+std::shared_ptr<RingPoller> RingPoller::Make(
+    std::shared_ptr<FutexEvent> wakeup) {
+  const std::shared_ptr<RingPoller> poller(new RingPoller(std::move(wakeup)));
+  return {poller.get(), [poller](RingPoller*) { poller->Stop(); }};
+}
 
-  void Add(std::shared_ptr<RingSource> source);
-  void Remove(const RingSource* source);
-  void Wake() { wakeup_->Wake(); }
-  void Check(RingSource& source);
-  void Stop();
-
- private:
-  using Sources = std::vector<std::shared_ptr<RingSource>>;
-  struct Member {
-    std::shared_ptr<std::atomic<bool>> at_task =
-        std::make_shared<std::atomic<bool>>(false);
-    std::thread thread = {};
-  };
-
-  void Run(std::atomic<bool>& at_task);
-  // Called by the leader, which has given up the lead when this returns.
-  void Lead(InlineTask& inline_task);
-  bool TakeLead() { return !leading_.exchange(true); }
-  // Returns true if a source was ready.
-  bool ServeWhatIsReady();
-  bool AnythingReady() const;
-  void Refresh();
-  // Gives up the lead, so that the wakeup finds the next leader. Returns false,
-  // and keeps the lead, if there is work that no other thread would notice.
-  bool StepAside();
-
-  const std::shared_ptr<FutexEvent> wakeup_;
-  std::atomic<bool> leading_{false};
-  std::atomic<bool> stopping_{false};
-  std::atomic<int> free_threads_{0};  // neither lead nor run a task
-
-  // Used by the leader only.
-  Sources served_;
-  uint64_t served_version_ = 0;
-  // A wait begins when something was served last, whoever sleeps meanwhile.
-  Spinning spinning_;
-
-  mutable Mutex mutex_;
-  Sources sources_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> version_{0};  // of sources_
-  std::list<Member> members_ ABSL_GUARDED_BY(mutex_);
-};
-
-void RingPoller::Core::Add(std::shared_ptr<RingSource> source) {
+void RingPoller::Add(std::shared_ptr<RingSource> source) {
   {
     MutexLock lock(mutex_);
     if (stopping_ ||
@@ -97,7 +47,7 @@ void RingPoller::Core::Add(std::shared_ptr<RingSource> source) {
   Wake();
 }
 
-void RingPoller::Core::Remove(const RingSource* source) {
+void RingPoller::Remove(const RingSource* source) {
   {
     MutexLock lock(mutex_);
     std::erase_if(sources_,
@@ -107,11 +57,11 @@ void RingPoller::Core::Remove(const RingSource* source) {
   Wake();  // so that the leader drops it
 }
 
-void RingPoller::Core::Check(RingSource& source) {
+void RingPoller::Check(RingSource& source) {
   if (!leading_ && source.Ready()) wakeup_->WakeAll();
 }
 
-void RingPoller::Core::Stop() {
+void RingPoller::Stop() {
   std::list<Member> members;
   {
     MutexLock lock(mutex_);
@@ -130,7 +80,7 @@ void RingPoller::Core::Stop() {
   }
 }
 
-void RingPoller::Core::Run(std::atomic<bool>& at_task) {
+void RingPoller::Run(std::atomic<bool>& at_task) {
   pthread_setname_np(pthread_self(), "baton-ring");
   InlineTask inline_task;
   ++free_threads_;
@@ -159,7 +109,7 @@ void RingPoller::Core::Run(std::atomic<bool>& at_task) {
   --free_threads_;
 }
 
-void RingPoller::Core::Lead(InlineTask& inline_task) {
+void RingPoller::Lead(InlineTask& inline_task) {
   wakeup_->WakeUp();
   while (!stopping_) {
     const bool served = ServeWhatIsReady();
@@ -177,7 +127,7 @@ void RingPoller::Core::Lead(InlineTask& inline_task) {
   leading_ = false;
 }
 
-bool RingPoller::Core::StepAside() {
+bool RingPoller::StepAside() {
   wakeup_->FallAsleep();
   const uint32_t asleep = wakeup_->value();
   // Something may have arrived before others saw that they must wake a thread.
@@ -192,12 +142,12 @@ bool RingPoller::Core::StepAside() {
   return false;
 }
 
-bool RingPoller::Core::AnythingReady() const {
+bool RingPoller::AnythingReady() const {
   return std::any_of(served_.begin(), served_.end(),
                      [](const auto& source) { return source->Ready(); });
 }
 
-void RingPoller::Core::Refresh() {
+void RingPoller::Refresh() {
   if (version_ == served_version_) return;
   Sources old;
   MutexLock lock(mutex_);
@@ -206,7 +156,7 @@ void RingPoller::Core::Refresh() {
   served_version_ = version_;
 }
 
-bool RingPoller::Core::ServeWhatIsReady() {
+bool RingPoller::ServeWhatIsReady() {
   Refresh();
   bool served = false;
   for (const auto& source : served_) {
@@ -216,24 +166,6 @@ bool RingPoller::Core::ServeWhatIsReady() {
   }
   return served;
 }
-
-RingPoller::RingPoller(std::shared_ptr<FutexEvent> wakeup)
-    : core_(std::make_shared<Core>(std::move(wakeup))) {}
-RingPoller::~RingPoller() { core_->Stop(); }
-
-void RingPoller::Add(std::shared_ptr<RingSource> source) {
-  core_->Add(std::move(source));
-}
-void RingPoller::Remove(const RingSource* source) { core_->Remove(source); }
-void RingPoller::Wake() { core_->Wake(); }
-void RingPoller::Check(RingSource& source) { core_->Check(source); }
-void RingPoller::Stop() { core_->Stop(); }
-
-namespace {
-
-constexpr size_t kLengthBytes = sizeof(uint32_t);
-
-}  // namespace
 
 absl::StatusOr<std::string_view> RingReceiver::NextFrame() {
   const std::string_view left = std::string_view(bytes_).substr(taken_);

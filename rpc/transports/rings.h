@@ -4,13 +4,21 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/inline_task.h"
 #include "core/mutex.h"
+#include "core/spinning.h"
 #include "rpc/channels/futex_event.h"
 #include "rpc/channels/message_ring.h"
 #include "rpc/transports/receiver.h"
@@ -40,18 +48,16 @@ class RingSource {
 // If something arrives while the former leader runs its task, the event wakes
 // the other thread, which leads then. So a task that waits delays nobody.
 // Thread-safe.
-class RingPoller {
+class RingPoller : public std::enable_shared_from_this<RingPoller> {
  public:
-  explicit RingPoller(std::shared_ptr<FutexEvent> wakeup);
-  ~RingPoller();
-  RingPoller(const RingPoller&) = delete;
-  RingPoller& operator=(const RingPoller&) = delete;
+  // With the last copy of the result the poller stops.
+  static std::shared_ptr<RingPoller> Make(std::shared_ptr<FutexEvent> wakeup);
 
   void Add(std::shared_ptr<RingSource> source);
   // A call of Serve that is under way may still be running when this returns.
   void Remove(const RingSource* source);
   // Wakes a thread, because this process itself has made a source ready.
-  void Wake();
+  void Wake() { wakeup_->Wake(); }
   // To be called now and then, because any process that may write the event may
   // have broken it: wakes all threads if the source is ready but no thread
   // leads.
@@ -60,8 +66,43 @@ class RingPoller {
   void Stop();
 
  private:
-  class Core;
-  const std::shared_ptr<Core> core_;
+  using Sources = std::vector<std::shared_ptr<RingSource>>;
+  struct Member {
+    std::shared_ptr<std::atomic<bool>> at_task =
+        std::make_shared<std::atomic<bool>>(false);
+    std::thread thread = {};
+  };
+
+  explicit RingPoller(std::shared_ptr<FutexEvent> wakeup)
+      : wakeup_(std::move(wakeup)) {}
+
+  void Run(std::atomic<bool>& at_task);
+  // Called by the leader, which has given up the lead when this returns.
+  void Lead(InlineTask& inline_task);
+  bool TakeLead() { return !leading_.exchange(true); }
+  // Returns true if a source was ready.
+  bool ServeWhatIsReady();
+  bool AnythingReady() const;
+  void Refresh();
+  // Gives up the lead, so that the wakeup finds the next leader. Returns false,
+  // and keeps the lead, if there is work that no other thread would notice.
+  bool StepAside();
+
+  const std::shared_ptr<FutexEvent> wakeup_;
+  std::atomic<bool> leading_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> free_threads_{0};  // neither lead nor run a task
+
+  // Used by the leader only.
+  Sources served_;
+  uint64_t served_version_ = 0;
+  // A wait begins when something was served last, whoever sleeps meanwhile.
+  Spinning spinning_;
+
+  Mutex mutex_;
+  Sources sources_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<uint64_t> version_{0};  // of sources_
+  std::list<Member> members_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Reads the ring that one peer writes. In a ring, each frame of rpc/wire.proto

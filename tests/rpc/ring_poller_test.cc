@@ -63,7 +63,7 @@ struct Process {
   std::shared_ptr<FutexEvent> event = *FutexEvent::Make();
   std::shared_ptr<FutexEvent> waker =
       *FutexEvent::Open(Fd(dup(event->fd().get())));
-  std::shared_ptr<RingPoller> poller = std::make_shared<RingPoller>(event);
+  std::shared_ptr<RingPoller> poller = RingPoller::Make(event);
 };
 
 bool AwaitSleep(const Process& process) {

@@ -29,8 +29,7 @@ class SocketPollerTest : public ::testing::Test {
 
   std::shared_ptr<Fd> here_;
   Fd there_;
-  std::unique_ptr<SocketPoller> poller_ =
-      std::make_unique<SocketPoller>("test-poller");
+  std::shared_ptr<SocketPoller> poller_ = SocketPoller::Make("test-poller");
 };
 
 TEST_F(SocketPollerTest, StepsComeAtOnceThenWhenReadyUntilTheEnd) {
@@ -80,15 +79,17 @@ TEST_F(SocketPollerTest, WhoWaitsToBeWokenIsNotToldThatItIsReady) {
 
 TEST_F(SocketPollerTest, AStepMayDropThePoller) {
   const Promise<void> done;
-  auto* poller = poller_.release();
-  ASSERT_TRUE(poller
+  const Promise<void> added;
+  ASSERT_TRUE(poller_
                   ->Add(here_, SocketPoller::For::kWriting,
-                        [poller, done] {
-                          delete poller;
+                        [this, added, done] {
+                          EXPECT_TRUE(added.future().Await(kSoon).ok());
+                          poller_.reset();
                           done.Set(absl::OkStatus());
                           return Then::kAgain;
                         })
                   .ok());
+  added.Set(absl::OkStatus());
   EXPECT_TRUE(done.future().Await(kSoon).ok());
 }
 
