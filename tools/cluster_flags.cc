@@ -163,15 +163,15 @@ absl::Status CheckAddresses(const rpc::ClusterOptions& options) {
 
 // Where mpirun, srun or the like has started this process, and nothing else
 // says who it is: rank 0 is the trainer and hosts the rendezvous, the others
-// are worker1, worker2, ...
-absl::Status FillInFromLauncher(const std::string& default_name,
-                                rpc::ClusterOptions& options) {
+// are worker1, worker2, ... Returns what it was told; none otherwise.
+absl::StatusOr<std::optional<Launched>> FillInFromLauncher(
+    const std::string& default_name, rpc::ClusterOptions& options) {
   const bool named = options.name != default_name ||
                      (!default_name.empty() && default_name != kTrainer);
   if (named || options.world_size != 0 || !options.peers.empty())
-    return absl::OkStatus();
+    return std::nullopt;
   ASSIGN_OR_RETURN(const auto launched, LaunchedByOthers());
-  if (!launched.has_value()) return absl::OkStatus();
+  if (!launched.has_value()) return std::nullopt;
   if (options.rendezvous.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "this is rank ", launched->rank, " of ", launched->size, " (",
@@ -188,7 +188,7 @@ absl::Status FillInFromLauncher(const std::string& default_name,
   if ((launched->rank > 0 || !hosted) && options.listen == kDefaultListen) {
     ASSIGN_OR_RETURN(options.listen, ListenAddressBeside(options.rendezvous));
   }
-  return absl::OkStatus();
+  return launched;
 }
 
 }  // namespace
@@ -217,7 +217,8 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
           "--extra and --world_size exclude each other");
     options.world_size = rpc::kOneMore;
   }
-  RETURN_IF_ERROR(FillInFromLauncher(default_name, options));
+  ASSIGN_OR_RETURN(const std::optional<Launched> launched,
+                   FillInFromLauncher(default_name, options));
   ASSIGN_OR_RETURN(options.join_timeout, TimeOf(FLAGS_join_timeout));
   ASSIGN_OR_RETURN(options.agent.default_timeout, TimeOf(FLAGS_rpc_timeout));
   ASSIGN_OR_RETURN(options.agent.lease, TimeOf(FLAGS_lease, rpc::kLeastLease));
@@ -229,7 +230,7 @@ absl::StatusOr<rpc::ClusterOptions> ClusterOptionsFromFlags(
   RETURN_IF_ERROR(rpc::CheckWorkerName(options.name));
   RETURN_IF_ERROR(CheckMeeting(options));
   ASSIGN_OR_RETURN(options.security, SecurityFromFlags(options.name));
-  ASSIGN_OR_RETURN(const rpc::Compute compute, ComputeFromFlags());
+  ASSIGN_OR_RETURN(const rpc::Compute compute, ComputeFromFlags(launched));
   options.device = compute.device;
   options.dtype = compute.dtype;
   return options;

@@ -18,7 +18,8 @@
 // baton-run sets for the workers and the trainer that it starts. Where no name,
 // world size and peers are given, but mpirun, mpiexec or srun has started the
 // process (tools/launched.h), rank 0 is the trainer and hosts the rendezvous,
-// and the others are worker1, worker2, ...
+// the others are worker1, worker2, ..., and --device=cuda is the GPU of the
+// process's rank on its machine.
 namespace baton::tools {
 
 // After absl::ParseCommandLine. InvalidArgument names the flag that is wrong.

@@ -7,6 +7,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "core/gpu_count.h"
 #include "core/precision.h"
 #include "core/status.h"
 #include "core/tensor.h"
@@ -22,11 +23,15 @@ ABSL_FLAG(bool, deterministic, false,
 
 namespace baton::tools {
 
-absl::StatusOr<rpc::Compute> ComputeFromFlags() {
-  ASSIGN_OR_RETURN(
-      const rpc::Compute compute,
-      ComputeOf(absl::GetFlag(FLAGS_device), absl::GetFlag(FLAGS_dtype),
-                absl::GetFlag(FLAGS_deterministic)));
+absl::StatusOr<rpc::Compute> ComputeFromFlags(
+    const std::optional<Launched>& launched) {
+  std::string device = absl::GetFlag(FLAGS_device);
+  if (launched.has_value() && device != "cpu") {
+    ASSIGN_OR_RETURN(device, DeviceOf(*launched, device, GpuCount()));
+  }
+  ASSIGN_OR_RETURN(const rpc::Compute compute,
+                   ComputeOf(device, absl::GetFlag(FLAGS_dtype),
+                             absl::GetFlag(FLAGS_deterministic)));
   // Says what is missing for a GPU.
   RETURN_IF_ERROR(Annotate(
       CatchErrors([&] { Tensor::Empty({1}, {.device = compute.device}); }),

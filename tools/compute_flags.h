@@ -3,16 +3,21 @@
 
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "rpc/worker.h"
+#include "tools/launched.h"
 
 // The command-line flags of every program that computes:
 //   --device --dtype --deterministic
 namespace baton::tools {
 
 // After absl::ParseCommandLine; what holds for the whole process
-// (core/precision.h) is set. Errors as ComputeOf (tools/compute.h);
+// (core/precision.h) is set. The device is that of a launched process if this
+// is one (DeviceOf, tools/launched.h). Errors as ComputeOf (tools/compute.h);
 // FailedPrecondition says what the device lacks here.
-absl::StatusOr<rpc::Compute> ComputeFromFlags();
+absl::StatusOr<rpc::Compute> ComputeFromFlags(
+    const std::optional<Launched>& launched = {});
 
 }  // namespace baton::tools

@@ -7,24 +7,46 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 #include "rpc/transports/address.h"
+#include "tools/compute.h"
 
 namespace baton::tools {
 namespace {
 
-// The names that a launcher gives to a rank and the number of ranks.
+// The names that a launcher gives to a rank, the number of ranks, and the rank
+// on this machine.
 struct Names {
   const char* rank;
   const char* size;
+  const char* local_rank;
+  const char* other_local_rank;  // where that one is not set; may be null
 };
-// srun sets its own beside those of the MPI that it starts.
+
+// srun sets its own names beside those of the MPI that it starts. mpirun leaves
+// those of the script around it, which are the same at all ranks.
 constexpr Names kLaunchers[] = {
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-    {"PMI_RANK", "PMI_SIZE"},
-    {"SLURM_PROCID", "SLURM_NTASKS"}};
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+     "OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_LOCALID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", nullptr}};
+
+absl::StatusOr<std::optional<int>> LocalRankOf(const Names& names) {
+  for (const char* name : {names.local_rank, names.other_local_rank}) {
+    const char* text = name == nullptr ? nullptr : std::getenv(name);
+    if (text == nullptr) continue;
+    int rank = -1;
+    if (!absl::SimpleAtoi(text, &rank) || rank < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat(name, "=", text, " is no rank on a machine"));
+    return rank;
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -41,9 +63,18 @@ absl::StatusOr<std::optional<Launched>> LaunchedByOthers() {
           absl::StrCat(names.rank, "=", rank, " and ", names.size, "=", size,
                        " are no rank among others"));
     }
+    ASSIGN_OR_RETURN(launched.local_rank, LocalRankOf(names));
     return launched;
   }
   return std::nullopt;
+}
+
+absl::StatusOr<std::string> DeviceOf(const Launched& launched,
+                                     const std::string& list, int gpus) {
+  if (!launched.local_rank.has_value()) return list;
+  ASSIGN_OR_RETURN(const std::vector<std::string> dealt,
+                   DealDevices(list, *launched.local_rank + 1, gpus));
+  return dealt.back();
 }
 
 absl::StatusOr<std::string> ListenAddressBeside(const std::string& rendezvous) {

@@ -255,7 +255,8 @@ absl::Status Run(rpc::Agent& agent) {
     }
     findings.measurements.push_back(std::move(measurement));
   }
-  findings.further += FormatShares(findings.measurements, "reducing_share",
+  findings.further += NoteEfficiency(findings.measurements, "1", "devices") +
+                      FormatShares(findings.measurements, "reducing_share",
                                    "adds up gradients");
   findings.charts = {{"accuracy", CurvesChart("accuracy", "LeNet data-parallel",
                                               "epoch", "accuracy", curves)}};

@@ -38,7 +38,8 @@ absl::Status Replica::Prepare(rpc::CallContext& call, const ReplicaTask& task) {
   compute_ = call.agent().self().compute;
   if (task.power_sgd_rank > 0 && compute_.dtype == DType::kF16) {
     return absl::InvalidArgumentError(
-        "thin matrices keep a gradient that has overflowed: take bf16");
+        "--power_sgd_rank keeps a gradient that has overflowed: take "
+        "--dtype=bf16");
   }
   rpc::GroupOptions options;
   options.name = absl::StrJoin(task.members, "+");

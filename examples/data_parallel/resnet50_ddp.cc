@@ -20,6 +20,7 @@
 
 #include "absl/flags/flag.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/status.h"
 #include "examples/data_parallel/pipelined_replicas.h"
 #include "examples/data_parallel/replica.h"
@@ -99,6 +100,17 @@ bool IsAveraged(const std::string& variant) {
 
 int Stages() { return absl::GetFlag(FLAGS_pipeline_stages); }
 
+// Refuses a flag if none of the variants that read it is measured.
+absl::Status CheckRead(const std::string& flag,
+                       const std::vector<std::string>& readers) {
+  if (IsDefault(flag)) return absl::OkStatus();
+  for (const std::string& variant : absl::GetFlag(FLAGS_variants))
+    for (const std::string& reader : readers)
+      if (variant == reader) return absl::OkStatus();
+  return tools::WrongFlag(
+      flag, "goes with --variants=" + absl::StrJoin(readers, " or "));
+}
+
 // What pipelines take of the flags.
 absl::Status CheckPipelines() {
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_pipeline_stages));
@@ -140,6 +152,10 @@ absl::Status CheckFlags() {
     if (variant == "zero" && columns > 0)
       return tools::WrongFlag("power_sgd_rank", "must be 0 for " + variant);
   }
+  RETURN_IF_ERROR(CheckRead("average_every", {"periodic", "gossip"}));
+  RETURN_IF_ERROR(CheckRead("bucket_mb", {"ddp", "zero"}));
+  RETURN_IF_ERROR(CheckRead("gradients", {"ddp"}));
+  RETURN_IF_ERROR(CheckRead("power_sgd_rank", {"ddp"}));
   RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   return CheckPipelines();
 }

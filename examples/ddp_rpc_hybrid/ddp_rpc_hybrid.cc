@@ -33,9 +33,12 @@
 #include "examples/support/optimizer_flags.h"
 #include "examples/support/participants.h"
 #include "examples/support/progress.h"
+#include "examples/support/trace_flag.h"
 #include "examples/support/training_log.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
+#include "tools/output_file.h"
+#include "tools/view/cluster_trace.h"
 
 ABSL_FLAG(int, servers, 1, "workers that keep the embedding's rows");
 ABSL_FLAG(bool, backups, false, "every row has a second server");
@@ -80,6 +83,7 @@ absl::Status CheckFlags() {
     RETURN_IF_ERROR(tools::CheckWord("--variants", variant, {"single", "ddp"}));
   }
   RETURN_IF_ERROR(RowOptimizer().status());
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   return RestOptimizer().status();
 }
 
@@ -229,24 +233,47 @@ struct Record {
   int64_t words = 0;  // of the first step
 };
 
-absl::Status TrainAll(HybridTraining& training, const Reading& reading,
-                      const WordTexts& texts, const std::string& variant,
-                      Record& record) {
+// One step of all, timed.
+absl::StatusOr<HybridStep> TakeStep(HybridTraining& training, Record& record) {
   using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  ASSIGN_OR_RETURN(const HybridStep step, training.Step());
+  record.seconds.push_back(
+      std::chrono::duration<double>(Clock::now() - begin).count());
+  record.losses.push_back(step.loss);
+  record.waited_s += step.waited_s;
+  if (record.words == 0) record.words = step.words;
+  return step;
+}
+
+absl::StatusOr<HybridStep> TakeStepTraced(rpc::Agent& agent,
+                                          HybridTraining& training,
+                                          Record& record) {
+  HybridStep step;
+  RETURN_IF_ERROR(tools::WriteTraceOf(
+      agent, absl::GetFlag(FLAGS_trace), [&]() -> absl::Status {
+        ASSIGN_OR_RETURN(step, TakeStep(training, record));
+        return absl::OkStatus();
+      }));
+  return step;
+}
+
+absl::Status TrainAll(rpc::Agent& agent, HybridTraining& training,
+                      const Reading& reading, const WordTexts& texts,
+                      const std::string& variant, Record& record) {
   const int64_t steps = StepsOf(reading, texts);
   const int64_t pieces =
       TextColumns(texts.training, reading.columns).pieces(reading.length);
   Progress progress(variant, "words", steps);
   ASSIGN_OR_RETURN(const optim::AnyOptions rest, RestOptimizer());
   TrainingLog log(variant, "words", [rate = rest.lr](int64_t) { return rate; });
+  // The first step is the slowest.
+  const int64_t traced =
+      absl::GetFlag(FLAGS_trace).empty() ? 0 : std::min<int64_t>(2, steps);
   for (int64_t i = 1; i <= steps; ++i) {
-    const auto begin = Clock::now();
-    ASSIGN_OR_RETURN(const HybridStep step, training.Step());
-    record.seconds.push_back(
-        std::chrono::duration<double>(Clock::now() - begin).count());
-    record.losses.push_back(step.loss);
-    record.waited_s += step.waited_s;
-    if (i == 1) record.words = step.words;
+    ASSIGN_OR_RETURN(const HybridStep step,
+                     i == traced ? TakeStepTraced(agent, training, record)
+                                 : TakeStep(training, record));
     progress.Step(step.loss, step.words);
     log.Step(step.loss, step.words);
     if (i % pieces != 0 && i != steps) continue;
@@ -269,7 +296,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
   Reading reading = ReadingFromFlags();
   reading.columns *= static_cast<int64_t>(crew.trainers.size());
   Record record;
-  RETURN_IF_ERROR(TrainAll(*training, reading, texts, variant, record));
+  RETURN_IF_ERROR(TrainAll(agent, *training, reading, texts, variant, record));
   double seconds = 0;
   for (const double step : record.seconds) seconds += step;
   return Measurement{
@@ -299,9 +326,10 @@ absl::Status Run(rpc::Agent& agent) {
                           texts.held_out.numel());
     findings.measurements.push_back(std::move(measured));
   }
-  findings.further += NoteEfficiency(findings.measurements) +
-                      FormatShares(findings.measurements, "waited_share",
-                                   "waits for gradients of others");
+  findings.further +=
+      NoteEfficiency(findings.measurements, "single", "trainers") +
+      FormatShares(findings.measurements, "waited_share",
+                   "waits for gradients of others");
   findings.charts = {
       {"loss", LossChart("Rows at servers, the rest data-parallel",
                          findings.measurements)}};

@@ -68,14 +68,23 @@ std::string FormatTable(const std::vector<Measurement>& measurements) {
   return table;
 }
 
-std::string NoteEfficiency(std::vector<Measurement>& measurements) {
-  double alone = 0;
+std::string NoteEfficiency(std::vector<Measurement>& measurements,
+                           const std::string& alone,
+                           const std::string& workers) {
+  const auto rate_of_one = [&](const Measurement& measured) {
+    double rate = Summarize(measured).items_per_s;
+    for (const Detail& detail : measured.details)
+      if (detail.name == workers)
+        rate /= static_cast<double>(std::get<int64_t>(detail.value));
+    return rate;
+  };
+  double first = 0;
   for (const Measurement& measured : measurements)
-    if (measured.variant == "single") alone = Summarize(measured).median_s;
+    if (measured.variant == alone) first = rate_of_one(measured);
   std::string text;
   for (Measurement& measured : measurements) {
-    if (alone == 0 || measured.variant == "single") continue;
-    const double efficiency = alone / Summarize(measured).median_s;
+    if (first == 0 || measured.variant == alone) continue;
+    const double efficiency = rate_of_one(measured) / first;
     measured.details.push_back({"efficiency", efficiency});
     absl::StrAppendFormat(&text, "%s: scaling efficiency: %.3f\n",
                           measured.variant, efficiency);

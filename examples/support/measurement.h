@@ -51,10 +51,12 @@ Summary Summarize(const Measurement& measurement);
 // A table of all variants, each against the first: what a person reads.
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
-// Of workers that each do as much as the variant "single" does alone: what part
-// of its rate each of them has, as a detail of all other variants. A line
-// that says so of each; empty where none is "single".
-std::string NoteEfficiency(std::vector<Measurement>& measurements);
+// What part of the rate that a worker has in the variant `alone` each worker
+// of the other variants has, as their detail "efficiency". The detail `workers`
+// is their number. A line that says so of each; empty where none is `alone`.
+std::string NoteEfficiency(std::vector<Measurement>& measurements,
+                           const std::string& alone = "single",
+                           const std::string& workers = "workers");
 
 // What a measured pipeline has to say of its order, as details. Plain data.
 struct PipelineFigures {

@@ -24,6 +24,8 @@ constexpr std::chrono::microseconds kPace{20};
 // Work that a member had enqueued before it left ends well within this time.
 constexpr std::chrono::seconds kLeavePatience{1};
 
+constexpr char kLate[] = "the GPU has not ended it in time";
+
 cuda::NcclReduction ReductionOf(ReduceOp op) {
   switch (op) {
     case ReduceOp::kSum:
@@ -120,7 +122,8 @@ class NcclBackend::Watch {
   };
   struct Waiting {
     Stream stream;
-    Clock::time_point given, deadline;
+    Clock::time_point given;
+    Clock::time_point deadline;  // in waiting_: the earliest from here on
     std::shared_ptr<Mark> mark;  // null until MarkAll; may be shared
   };
 
@@ -177,7 +180,13 @@ bool NcclBackend::Watch::Ask() {
 
 void NcclBackend::Watch::TakeAdded() {
   MutexLock lock(mutex_);
-  for (Waiting& each : added_) waiting_.push_back(std::move(each));
+  for (Waiting& each : added_) {
+    // Work must end before what comes after it can.
+    for (auto it = waiting_.rbegin();
+         it != waiting_.rend() && it->deadline > each.deadline; ++it)
+      it->deadline = each.deadline;
+    waiting_.push_back(std::move(each));
+  }
   added_.clear();
 }
 
@@ -208,8 +217,7 @@ absl::Status NcclBackend::Watch::WhyLate(const Waiting& waiting) const {
   MutexLock lock(mutex_);
   if (!leave_.ok() && now >= std::max(left_, waiting.given) + kLeavePatience)
     return leave_;
-  if (now >= waiting.deadline)
-    return absl::DeadlineExceededError("the GPU has not ended it in time");
+  if (now >= waiting.deadline) return absl::DeadlineExceededError(kLate);
   return absl::OkStatus();
 }
 
@@ -229,7 +237,15 @@ Stream NcclBackend::stream() const {
   return group_ == nullptr ? CurrentStream(device_) : group_->stream();
 }
 
-Future<void> NcclBackend::Ended() const { return watch_->last(); }
+absl::Status NcclBackend::AwaitEnd(Clock::time_point deadline) const {
+  const Future<void> last = watch_->last();
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+  const absl::Status status =
+      last.Await(std::max(left, std::chrono::milliseconds(0)));
+  if (!last.ready()) return absl::DeadlineExceededError(kLate);
+  return status;
+}
 
 Future<void> NcclBackend::Run(const CollectiveWork& work) {
   absl::Status status = watch_->status();

@@ -34,8 +34,9 @@ class NcclBackend final : public CollectiveBackend {
 
   // The stream that the collectives run on.
   Stream stream() const;
-  // Becomes ready when all work given to Run so far has ended.
-  Future<void> Ended() const;
+  // Waits until all work given to Run so far has ended. DeadlineExceeded says
+  // that it has not.
+  absl::Status AwaitEnd(std::chrono::steady_clock::time_point deadline) const;
 
  private:
   class Watch;

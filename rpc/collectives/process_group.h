@@ -17,6 +17,7 @@
 #include "core/future.h"
 #include "core/mutex.h"
 #include "core/tensor.h"
+#include "core/timer.h"
 #include "rpc/agent.h"
 #include "rpc/collectives/backend.h"
 #include "rpc/collectives/collectives.h"
@@ -67,12 +68,13 @@ struct CollectiveOptions {
 // collectives cannot be recorded.
 //
 // Errors: InvalidArgument for an invalid call, which changes nothing. Any other
-// error breaks the group permanently for all of its members, within two seconds
-// of a worker's death: Unavailable names a worker that is lost or has left;
-// DeadlineExceeded and FailedPrecondition name, from the records of all
-// members' calls, the member that was missing or called something else. The
-// results of failed calls are unspecified. The remaining members can go on with
-// Shrink.
+// error breaks the group permanently for all of its members: Unavailable names
+// a worker that has left or is lost, which is noticed within two seconds if its
+// connections end, as they do with a process, and otherwise when its lease has
+// passed; DeadlineExceeded and FailedPrecondition name, from the records of all
+// members' calls, the member that was missing or called something else. A
+// deadline also passes while a call waits for those before it. The results of
+// failed calls are unspecified. The remaining members can go on with Shrink.
 //
 // A group must not outlive its agent. Thread-safe.
 class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
@@ -193,6 +195,11 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   Clock::time_point DeadlineOf(const CollectiveOptions& options) const;
   absl::Status CheckTensors(const Collective& what, const Tensor& in,
                             const Tensor& out) const;
+  // Fails a call that is still queued at its deadline. Returns 0 if those
+  // before it must end earlier anyway.
+  Timer::Id AlarmForLocked(const CollectiveWork& work,
+                           const Promise<void>& promise)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(post_mutex_);
   void Run(CollectiveBackend& backend, const CollectiveWork& work,
            const Promise<void>& promise);
   static Future<void> Begin(CollectiveBackend& backend,
@@ -231,6 +238,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   FlightRecorder recorder_;
   MemberMailbox mailbox_;
   Mutex post_mutex_;  // calls are queued in the order of their numbers
+  // The latest deadline of the calls queued so far.
+  Clock::time_point latest_ ABSL_GUARDED_BY(post_mutex_);
   uint64_t recording_ ABSL_GUARDED_BY(post_mutex_) = 0;  // the latest recording
   // The number of calls in that recording, shared with its replays.
   std::shared_ptr<int64_t> recorded_ ABSL_GUARDED_BY(post_mutex_);

@@ -226,8 +226,13 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
     Run(backend, work, promise);
     return promise.future();
   }
+  const Timer::Id alarm = AlarmForLocked(work, promise);
   thread_.Post([self = shared_from_this(), &backend, work = std::move(work),
-                promise] { self->Run(backend, work, promise); });
+                promise, alarm] {
+    // From here on the backend looks after the deadline.
+    if (alarm != 0) self->agent_.timer().Cancel(alarm);
+    self->Run(backend, work, promise);
+  });
   return promise.future();
 }
 

@@ -54,6 +54,28 @@ Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
   }
 }
 
+// The calls before it end by their own deadlines. Hence only one that must end
+// before one of these needs a timer.
+Timer::Id ProcessGroup::AlarmForLocked(const CollectiveWork& work,
+                                       const Promise<void>& promise) {
+  if (work.deadline >= latest_) {
+    latest_ = work.deadline;
+    return 0;
+  }
+  return agent_.timer().At(
+      work.deadline, [weak = weak_from_this(), what = work.what,
+                      sequence = work.sequence, promise] {
+        const auto self = weak.lock();
+        if (self == nullptr) return;
+        self->agent_.executor().Post([self, what, sequence, promise] {
+          self->Fail(what, sequence,
+                     absl::DeadlineExceededError(
+                         "the calls before it have not ended in time"),
+                     promise);
+        });
+      });
+}
+
 void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
                        const Promise<void>& promise) {
   absl::Status broken;
@@ -74,7 +96,7 @@ void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
   // The barrier runs on the CPU, so it waits here for the GPU's earlier work.
   absl::Status before;
   if (work.what.kind == CollectiveKind::kBarrier && gpu_ != nullptr)
-    before = gpu_->Ended().Await(kNoLimit);
+    before = gpu_->AwaitEnd(work.deadline);
   Future<void> ended = ReadyFuture<void>(before);
   if (before.ok()) {
     // What a GPU runs is in a trace by itself.

@@ -93,7 +93,7 @@ set_tests_properties(rpc.rref_model PROPERTIES TIMEOUT 120 LABELS rpc PROCESSORS
 
 # Groups of workers. Those that are killed are processes of their own.
 baton_tests(rpc_collectives_tests rpc/collectives baton_rpc baton_test_support
-  TIMING *KilledMember.* GRPC *Collectives.*Grpc*)
+  TIMING *KilledMember.* StoppedMember.* GRPC *Collectives.*Grpc*)
 baton_test_program(group_member DEPS baton_rpc
   SOURCES rpc/collectives/programs/group_member.cc)
 add_dependencies(rpc_collectives_tests group_member)

@@ -17,6 +17,7 @@
 #include "absl/flags/reflection.h"
 #include "tools/cluster_flags.h"
 
+ABSL_DECLARE_FLAG(std::string, device);
 ABSL_DECLARE_FLAG(std::string, rendezvous);
 ABSL_DECLARE_FLAG(std::string, name);
 
@@ -31,9 +32,11 @@ class Environment {
  public:
   explicit Environment(const std::map<std::string, std::string>& set) {
     for (const char* name :
-         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
-          "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "BATON_NAME",
-          "BATON_WORLD_SIZE", "BATON_RENDEZVOUS", "BATON_PEERS"}) {
+         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+          "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE",
+          "MPI_LOCALRANKID", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
+          "BATON_NAME", "BATON_WORLD_SIZE", "BATON_RENDEZVOUS",
+          "BATON_PEERS"}) {
       const char* value = std::getenv(name);
       if (value != nullptr) former_[name] = value;
       ::unsetenv(name);
@@ -76,6 +79,65 @@ TEST(Launched, WhatIsNoRankIsAnError) {
   const Environment environment({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}});
   EXPECT_THAT(std::string(LaunchedByOthers().status().message()),
               HasSubstr("PMI_RANK=4 and PMI_SIZE=4 are no rank"));
+}
+
+// The device that --device=`list` means to a process with these variables, on a
+// machine with two GPUs.
+std::string DeviceAmongTwo(std::map<std::string, std::string> set,
+                           const std::string& list) {
+  const Environment environment(set);
+  const auto launched = LaunchedByOthers();
+  if (!launched.ok()) return std::string(launched.status().message());
+  const auto device = DeviceOf(launched->value(), list, 2);
+  return device.ok() ? *device : std::string(device.status().message());
+}
+
+TEST(Launched, RanksOfOneMachineHaveItsGpusInTurn) {
+  const std::vector<std::vector<std::string>> launchers = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+       "OMPI_COMM_WORLD_LOCAL_RANK"},
+      {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+      {"PMI_RANK", "PMI_SIZE", "SLURM_LOCALID"},
+      {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"}};
+  for (const auto& names : launchers) {
+    for (int local = 0; local < 4; ++local) {
+      const std::map<std::string, std::string> set = {
+          {names[0], std::to_string(4 + local)},
+          {names[1], "8"},
+          {names[2], std::to_string(local)}};
+      EXPECT_EQ(DeviceAmongTwo(set, "cuda"),
+                "cuda:" + std::to_string(local % 2))
+          << names[2];
+      EXPECT_EQ(DeviceAmongTwo(set, "cpu"), "cpu");
+      EXPECT_EQ(DeviceAmongTwo(set, "cuda:1"), "cuda:1");
+    }
+  }
+}
+
+// mpirun in a script of Slurm's.
+TEST(Launched, TheLauncherItselfTellsTheLocalRank) {
+  std::map<std::string, std::string> set = {{"SLURM_PROCID", "0"},
+                                            {"SLURM_NTASKS", "1"},
+                                            {"SLURM_LOCALID", "0"},
+                                            {"OMPI_COMM_WORLD_RANK", "1"},
+                                            {"OMPI_COMM_WORLD_SIZE", "2"}};
+  EXPECT_EQ(DeviceAmongTwo(set, "cuda"), "cuda");  // it tells none
+  set["OMPI_COMM_WORLD_LOCAL_RANK"] = "1";
+  EXPECT_EQ(DeviceAmongTwo(set, "cuda"), "cuda:1");
+  set["OMPI_COMM_WORLD_LOCAL_RANK"] = "one";
+  EXPECT_THAT(DeviceAmongTwo(set, "cuda"),
+              HasSubstr("OMPI_COMM_WORLD_LOCAL_RANK=one is no rank"));
+}
+
+TEST(Launched, AProgramTakesTheDeviceOfItsLocalRank) {
+  const absl::FlagSaver saver;
+  absl::SetFlag(&FLAGS_rendezvous, "127.0.0.1:4001");
+  absl::SetFlag(&FLAGS_device, "cuda:0,cpu");
+  const Environment environment(
+      {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "1"}});
+  const auto options = ClusterOptionsFromFlags("trainer");
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_TRUE(options->device.is_cpu());
 }
 
 // Of one of three processes that others launched.

@@ -31,7 +31,8 @@ struct DataParallelOptions {
   // bytes. Unset: their own dtype.
   std::optional<DType> travel_as{};
   // If above 0, gradients are sent as matrices with this number of columns
-  // (power_sgd.h). They must then be finite, and travel_as, uneven_inputs and
+  // (power_sgd.h). They must then be finite: Backward takes no gradients of the
+  // outputs, as a loss scale is one. travel_as, uneven_inputs and
   // shard_optimizer must not be set.
   int power_sgd_rank = 0;
   // Reduces buckets instead of a mean (gradient_hook.h). It must be the same at
@@ -67,10 +68,11 @@ inline constexpr char kDataParallelTrack[] = "data parallel";
 // Gradients are in buckets, which are reduced while backward goes on. In the
 // first step the buckets follow the reverse order of the parameters, and from
 // the second step on the order in which the first member's gradients were
-// ready. Gradients are views of the buckets and change with the next Backward.
-// A parameter that no member's loss reaches keeps its gradient; if only some
-// members reach it, the others count as 0 in the mean. All members must make
-// the same calls in the same order; an error at one breaks the group.
+// ready, or still the reverse order with shard_optimizer, whose shards stay as
+// they are. Gradients are views of the buckets and change with the next
+// Backward. A parameter that no member's loss reaches keeps its gradient; if
+// only some members reach it, the others count as 0 in the mean. All members
+// must make the same calls in the same order; an error at one breaks the group.
 //
 // If one member is on a GPU, all must be. Later work on the GPU then waits
 // there for the gradients, and no call waits for the GPU: an error on it is

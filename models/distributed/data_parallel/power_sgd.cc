@@ -10,17 +10,26 @@
 #include "core/ops/orthonormal.h"
 #include "core/ops/reduce.h"
 #include "core/random.h"
+#include "models/distributed/data_parallel/gradient_buckets.h"
 
 namespace baton::dist {
 namespace {
 
-// All of them in one call.
+// In one call for each dtype: thin matrices of gradients in half precision are
+// not.
 BucketReduction ReduceTogether(rpc::ProcessGroup& group,
                                const std::vector<Tensor>& tensors) {
   BucketReduction reduction;
-  for (const Tensor& each : tensors)
-    reduction.bytes += static_cast<int64_t>(each.nbytes());
-  reduction.call = group.AllReduceMany(tensors, rpc::ReduceOp::kMean);
+  std::vector<Future<void>> calls;
+  for (const std::vector<size_t>& kind : PlacesByKind(tensors)) {
+    std::vector<Tensor> alike;
+    for (const size_t i : kind) {
+      alike.push_back(tensors[i]);
+      reduction.bytes += static_cast<int64_t>(tensors[i].nbytes());
+    }
+    calls.push_back(group.AllReduceMany(alike, rpc::ReduceOp::kMean));
+  }
+  reduction.call = WaitAll(calls);
   return reduction;
 }
 
@@ -37,17 +46,19 @@ PowerSgd::PowerSgd(const std::vector<Variable>& parameters, int rank)
     : states_(parameters.size()) {
   for (size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& tensor = parameters[i].tensor();
-    if (tensor.rank() < 2 || IsHalf(tensor.dtype())) continue;
+    if (tensor.rank() < 2) continue;
+    const DType dtype = IsHalf(tensor.dtype()) ? DType::kF32 : tensor.dtype();
     const int64_t rows = tensor.dim(0), columns = tensor.numel() / rows;
-    if ((rows + columns) * rank >= rows * columns) continue;
+    if (static_cast<size_t>((rows + columns) * rank) * SizeOf(dtype) >=
+        tensor.nbytes())
+      continue;
     Generator generator(i);
     State& state = states_[i];
-    state.start = RandNormal({columns, rank}, generator)
-                      .To(tensor.dtype())
-                      .To(tensor.device());
+    state.start =
+        RandNormal({columns, rank}, generator).To(dtype).To(tensor.device());
     state.right = state.start.Clone();
-    state.lost = Tensor::Zeros(
-        {rows, columns}, {.dtype = tensor.dtype(), .device = tensor.device()});
+    state.lost = Tensor::Zeros({rows, columns},
+                               {.dtype = dtype, .device = tensor.device()});
   }
 }
 
@@ -67,10 +78,12 @@ BucketReduction PowerSgd::Reduce(rpc::ProcessGroup& group,
       sent.push_back(bucket.gradients[i]);
       continue;
     }
-    const Tensor matrix = AsMatrix(bucket.gradients[i]);
+    const Tensor gradient = AsMatrix(bucket.gradients[i]);
+    const Tensor matrix = gradient.To(state.lost.dtype());
     ops::AddInto(matrix, state.lost);
     thin.parameters.push_back(bucket.parameters[i]);
-    thin.gradients.push_back(matrix);
+    thin.gradients.push_back(gradient);
+    thin.sums.push_back(matrix);
     thin.lefts.push_back(
         ops::Matmul(matrix, Revived(state.right, state.start)));
   }
@@ -86,7 +99,7 @@ BucketReduction PowerSgd::ReduceRights(rpc::ProcessGroup& group, Thin thin) {
   for (size_t i = 0; i < thin.lefts.size(); ++i) {
     const Tensor& left = thin.lefts[i];
     ops::OrthonormaliseColumns(left);
-    thin.rights.push_back(ops::Matmul(thin.gradients[i].Transpose(0, 1), left));
+    thin.rights.push_back(ops::Matmul(thin.sums[i].Transpose(0, 1), left));
   }
   BucketReduction reduction = ReduceTogether(group, thin.rights);
   reduction.then = [this, thin = std::move(thin)] {
@@ -99,13 +112,13 @@ BucketReduction PowerSgd::ReduceRights(rpc::ProcessGroup& group, Thin thin) {
 void PowerSgd::Finish(const Thin& thin) {
   for (size_t i = 0; i < thin.parameters.size(); ++i) {
     const State& state = states_[thin.parameters[i]];
-    const Tensor& matrix = thin.gradients[i];
+    const Tensor& gradient = thin.gradients[i];
     const Tensor& right = thin.rights[i];
-    const Tensor mean = ops::Matmul(thin.lefts[i], right.Transpose(0, 1));
     state.right.CopyFrom(right);
-    state.lost.CopyFrom(matrix);
-    ops::AddInto(state.lost, mean, -1);
-    matrix.CopyFrom(mean);
+    state.lost.CopyFrom(thin.sums[i]);
+    gradient.CopyFrom(ops::Matmul(thin.lefts[i], right.Transpose(0, 1)));
+    // What rounding takes from a gradient of half precision is lost, too.
+    ops::AddInto(state.lost, gradient.To(state.lost.dtype()), -1);
   }
 }
 

@@ -16,9 +16,10 @@ namespace baton::dist {
 // [n, rank] and Q [columns, rank], such that P Q' approximates M (Vogels et
 // al., "PowerSGD: Practical low-rank gradient compression", NeurIPS 2019). Each
 // step continues the power iteration from the previous Q. The error is added to
-// the member's gradient in the next step. Vectors, dtypes other than f32 and
-// f64, and gradients that would not become smaller are sent as they are. All
-// members get the same bits. Thread-compatible.
+// the member's gradient in the next step, so gradients must be finite. P, Q and
+// the error of gradients in bf16 or f16 are f32. Vectors and gradients that
+// would not become smaller are sent as they are. All members get the same bits.
+// Thread-compatible.
 class PowerSgd {
  public:
   PowerSgd(const std::vector<Variable>& parameters, int rank);
@@ -36,7 +37,8 @@ class PowerSgd {
   // The gradients of a bucket that are compressed.
   struct Thin {
     std::vector<size_t> parameters;
-    std::vector<Tensor> gradients, lefts, rights;  // M, P and Q of each
+    std::vector<Tensor> gradients;            // as matrices
+    std::vector<Tensor> sums, lefts, rights;  // M with the error; P; Q
   };
   // Returns the gradient as [n, columns], in its memory order.
   static Tensor AsMatrix(const Tensor& gradient);

@@ -62,6 +62,10 @@ TEST(LeNetDataParallel, IsAsGoodOnTwoDevicesAsOnOne) {
   EXPECT_GT(two["reducing_share"], 0);
   EXPECT_LT(two["reducing_share"], 1);
   EXPECT_THAT(outcome.output, ContainsRegex("2: .*% of the time adds up"));
+  EXPECT_THAT(outcome.output, ContainsRegex("2: scaling efficiency: [01][.]"));
+  const double rates[] = {one["images_per_s"], two["images_per_s"]};
+  EXPECT_NEAR(two["efficiency"], rates[1] / rates[0] / 2, 1e-3);
+  EXPECT_FALSE(one.contains("efficiency"));
 }
 
 TEST(LeNetDataParallel, TakesLargerBatchesAndRatesOnMoreDevices) {

@@ -256,6 +256,25 @@ TEST(Resnet50Ddp, NamesWhatGoesNotWithPipelines) {
   }
 }
 
+TEST(Resnet50Ddp, NamesAFlagThatNoVariantReads) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"average_every=3", "variants=single,ddp,zero",
+       "--average_every goes with --variants=periodic or gossip"},
+      {"average_every=3", "pipeline_stages=2",
+       "--average_every goes with --variants=periodic or gossip"},
+      {"bucket_mb=1", "variants=single,periodic",
+       "--bucket_mb goes with --variants=ddp or zero"},
+      {"gradients=bf16", "variants=single",
+       "--gradients goes with --variants=ddp"},
+      {"power_sgd_rank=2", "variants=single,gossip",
+       "--power_sgd_rank goes with --variants=ddp"}};
+  for (const auto& each : wrong) {
+    const tools::Outcome outcome = RunDdp({"--" + each[0], "--" + each[1]});
+    EXPECT_EQ(outcome.code, 2) << each[0];
+    EXPECT_THAT(outcome.output, HasSubstr(each[2]));
+  }
+}
+
 TEST(Resnet50Ddp, NamesAFlagThatIsWrong) {
   const tools::Outcome outcome = RunDdp({"--gradients=fp8"});
   EXPECT_EQ(outcome.code, 2);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/examples/data_parallel/trace_spans.h"
 #include "tests/examples/rnn/sentences.h"
 #include "tests/support/program_path.h"
 #include "tests/support/test_files.h"
@@ -121,6 +122,23 @@ TEST_F(DdpRpcHybridProgram, TellsHowItScales) {
   EXPECT_GT(results[1]["waited_share"], 0);
   EXPECT_LT(results[1]["waited_share"], 1);
   EXPECT_EQ(results[1]["losses"].size(), 6u);
+}
+
+TEST_F(DdpRpcHybridProgram, TracesAStepOfAllTrainers) {
+  const std::string path = folder_ / "trace.json";
+  const tools::Outcome outcome =
+      Run(3, Flags({"--batch=4", "--steps=3", "--trace=" + path}));
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  const std::vector<TracedSpan> spans = SpansOf(path);
+  int trainers = 0;
+  for (const std::string worker : {"worker1", "worker2", "worker3"}) {
+    const auto backward = SpansNamed(spans, worker, "backward");
+    if (backward.empty()) continue;  // the server
+    ++trainers;
+    EXPECT_EQ(backward.size(), 1u) << worker;
+    EXPECT_GT(SpansNamed(spans, worker, "all_reduce mean f32[").size(), 0u);
+  }
+  EXPECT_EQ(trainers, 2);
 }
 
 TEST_F(DdpRpcHybridProgram, NamesATrainerThatIsLost) {

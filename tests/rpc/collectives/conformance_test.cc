@@ -209,8 +209,12 @@ TEST_P(Collectives, AChannelsLastTensorIsReducedAsItLies) {
 }
 
 TEST_P(Collectives, SentTensorsAreReceivedInOrderByTag) {
-  if (members() == 1) return;
   const Tensor first = At(0, Numbers(70'000, 1)), second = At(0, Numbers(3, 2));
+  if (members() == 1) {
+    EXPECT_THAT(groups_[0]->Send(first, 0).Await(),
+                Fails(absl::StatusCode::kInvalidArgument, "no other member"));
+    return;
+  }
   const Tensor into_first = At(count() - 1, Tensor::Zeros({70'000}));
   const Tensor into_second = At(count() - 1, Tensor::Zeros({3}));
   const Tensor other = At(count() - 1, Tensor::Zeros({3}));
@@ -227,30 +231,36 @@ TEST_P(Collectives, SentTensorsAreReceivedInOrderByTag) {
   EXPECT_TRUE(SameBits(other, second));
 }
 
+// Of the last and the first, in this order; who is alone is both.
 TEST_P(Collectives, ASubGroupIsByItself) {
-  if (members() < 3) return;
-  const std::vector<int> ranks = {2, 0};
-  std::vector<ProcessGroup::Made> made = {groups_[2]->Sub("some", ranks),
-                                          groups_[0]->Sub("some", ranks)};
-  std::vector<Tensor> mine = {At(2, Tensor::Full({9}, 2)),
-                              At(0, Tensor::Full({9}, 5))};
+  std::vector<int> ranks = {members() - 1};
+  if (members() > 1) ranks.push_back(0);
+  std::vector<ProcessGroup::Made> made;
+  std::vector<Tensor> mine;
+  int sum = 0;
+  for (const int rank : ranks) {
+    const auto at = static_cast<size_t>(rank);
+    made.push_back(groups_[at]->Sub("some", ranks));
+    mine.push_back(At(at, Tensor::Full({9}, 2 + rank)));
+    sum += 2 + rank;
+  }
   std::vector<std::thread> calls;
   std::vector<Groups::Group> subs;
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
     const auto sub = made[i].Await();
     ASSERT_THAT(sub, IsOk());
     EXPECT_EQ((*sub)->rank(), static_cast<int>(i));
-    EXPECT_EQ((*sub)->size(), 2);
+    EXPECT_EQ((*sub)->members().size(), ranks.size());
     subs.push_back(*sub);
   }
-  for (size_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < ranks.size(); ++i) {
     calls.emplace_back(
         [&, i] { EXPECT_THAT(subs[i]->AllReduce(mine[i]).Await(), IsOk()); });
   }
   groups_.ExpectEach(
       [](size_t, ProcessGroup& group) { return group.Barrier(); });
   for (std::thread& call : calls) call.join();
-  for (const Tensor& each : mine) EXPECT_EQ(each.Slice(0, 8, 9).Item(), 7);
+  for (const Tensor& each : mine) EXPECT_EQ(each.Slice(0, 8, 9).Item(), sum);
 }
 
 TEST_P(Collectives, CallsThatCannotBeAreRefusedAndBreakNothing) {

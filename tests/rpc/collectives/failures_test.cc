@@ -138,6 +138,44 @@ TEST_P(BrokenGroups, TheSurvivorsOfAWorkerThatWentGoOn) {
   }
 }
 
+// They meet at rank 0.
+TEST(Shrinking, GoesOnWithoutAWorkerThatIsLostMeanwhile) {
+  for (const int lost : {0, 3}) {
+    Groups groups(4, {.name = "Messages", .shared_memory = false});
+    // Who is connected to all others learns of a loss without a rendezvous.
+    groups.ExpectEach([](size_t, ProcessGroup& group) {
+      return group.AllReduce(Tensor::Ones({1}));
+    });
+    const auto lose = [&](int rank) {
+      groups.Drop(static_cast<size_t>(rank));
+      groups.cluster().Kill(Groups::NameOf(rank));
+    };
+    lose(1);
+    std::vector<ProcessGroup::Made> made;
+    for (const size_t rank : {0, 2, 3})
+      if (static_cast<int>(rank) != lost)
+        made.push_back(groups[rank]->Shrink());
+    for (const auto& each : made) EXPECT_FALSE(each.ready()) << lost;
+    lose(lost);
+    std::vector<Groups::Group> left;
+    std::vector<Future<void>> sums;
+    const std::vector<Tensor> mine = {Tensor::Full({5}, 1),
+                                      Tensor::Full({5}, 2)};
+    for (size_t i = 0; i < made.size(); ++i) {
+      const auto group = made[i].Await(20s);
+      ASSERT_THAT(group, IsOk()) << lost;
+      EXPECT_EQ((*group)->size(), 2);
+      EXPECT_EQ((*group)->rank(), static_cast<int>(i));
+      left.push_back(*group);
+      sums.push_back((*group)->AllReduce(mine[i]));
+    }
+    for (size_t i = 0; i < sums.size(); ++i) {
+      EXPECT_THAT(sums[i].Await(20s), IsOk()) << lost;
+      EXPECT_EQ(mine[i].data<float>()[4], 3);
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, BrokenGroups, ::testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "Shared" : "Messages";

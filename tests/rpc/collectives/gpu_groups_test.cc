@@ -132,6 +132,15 @@ TEST_F(GpuGroups, ADeadlineNamesWhoHasNotComeAndFreesTheGpu) {
   EXPECT_EQ(Full(0, 10, 7).Slice(0, 9, 10).Item(), 7);
 }
 
+TEST_F(GpuGroups, ABarrierEndsByItsDeadlineBehindACallWithALaterOne) {
+  Meet();
+  const auto first = group(0).AllReduce(Full(0, 1000, 1), {}, {.timeout = 1h});
+  for (const auto& call : {group(0).Barrier({.timeout = 300ms}), first}) {
+    EXPECT_THAT(call.Await(10s), Fails(StatusCode::kDeadlineExceeded,
+                                       "rank 1 (w1) has not begun it"));
+  }
+}
+
 TEST_F(GpuGroups, AnAbortEndsWhatOthersWaitForAndReplaysFailFromThenOn) {
   Meet();
   OnEach([&](size_t rank) {

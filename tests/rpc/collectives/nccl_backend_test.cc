@@ -123,12 +123,12 @@ TEST_F(NcclBackendTest, CallsEndWhenTheGpuHasEndedThemAndInOrder) {
   EXPECT_THAT(first.Await(20s), IsOk());
   const auto second = Run(CollectiveKind::kAllGather);
   const auto third = Run(CollectiveKind::kAllReduce);
-  const auto all = backend_.Ended();
-  EXPECT_FALSE(all.ready());
+  EXPECT_THAT(backend_.AwaitEnd(Clock::now() + 10ms),
+              Fails(StatusCode::kDeadlineExceeded, "GPU"));
   gpu_->ended = 3;
   EXPECT_THAT(second.Await(20s), IsOk());
   EXPECT_THAT(third.Await(20s), IsOk());
-  EXPECT_THAT(all.Await(20s), IsOk());
+  EXPECT_THAT(backend_.AwaitEnd(Clock::now() + 20s), IsOk());
   EXPECT_FALSE(gpu_->aborted);
 }
 
@@ -170,6 +170,15 @@ TEST_F(NcclBackendTest, ADeadlineFailsAllThatIsUnderWay) {
   EXPECT_THAT(Run(CollectiveKind::kAllReduce).Await(20s),
               Fails(StatusCode::kDeadlineExceeded, "GPU"));
   EXPECT_EQ(gpu_->calls.size(), 2u) << "the last was not given";
+}
+
+TEST_F(NcclBackendTest, ACallBehindOneWithALaterDeadlineEndsByItsOwn) {
+  const auto first = Run(CollectiveKind::kAllReduce, 1h);
+  const auto second = Run(CollectiveKind::kAllReduce, 1h);
+  const auto third = Run(CollectiveKind::kAllReduce, 50ms);
+  EXPECT_THAT(third.Await(10s), Fails(StatusCode::kDeadlineExceeded, "GPU"));
+  for (const auto& other : {first, second})
+    EXPECT_THAT(other.Await(10s), Fails(StatusCode::kDeadlineExceeded, "GPU"));
 }
 
 TEST_F(NcclBackendTest, WhatNcclReportsFailsWhatIsUnderWay) {
@@ -218,7 +227,7 @@ TEST(NcclBackendAlone, GivesWhatItTakes) {
                       .deadline = Clock::now()};
   EXPECT_THAT(alone.Run(work).Await(20s), IsOk());
   EXPECT_EQ(out.data<float>()[5], 5);
-  EXPECT_THAT(alone.Ended().Await(20s), IsOk());
+  EXPECT_THAT(alone.AwaitEnd(Clock::now() + 20s), IsOk());
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 
 #include <random>
 #include <string>
-#include <thread>
 
 #include "tests/rpc/collectives/groups.h"
 #include "tests/support/kills.h"
@@ -22,11 +21,7 @@ TEST_P(KilledReplica, IsNamedToTheOthersWhoTrainOn) {
   std::mt19937 random(7);
   for (int i = 0; i < Kills(3); ++i) {
     MemberProcesses members(count, "replica_member", {GetParam()});
-    // Any phase of a step may be the one: some take less than a millisecond.
-    const auto end = MemberProcesses::Clock::now() +
-                     std::chrono::microseconds(random() % 5000);
-    while (MemberProcesses::Clock::now() < end) std::this_thread::yield();
-    members.KillAndExpectTheRestToGoOn(i % count);
+    members.KillAndExpectTheRestToGoOn(i % count, random);
   }
 }
 

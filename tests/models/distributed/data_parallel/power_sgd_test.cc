@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/functions/activation.h"
 #include "autograd/functions/arithmetic.h"
+#include "autograd/functions/cast.h"
 #include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
@@ -55,7 +56,9 @@ Variable NetLossOf(Net& model, uint64_t seed, int64_t rows) {
   const Tensor x = RandNormal({rows, kWidth}, generator);
   // What can be learnt: the largest of the first values.
   const Tensor labels = ops::ArgMax(x.Slice(1, 0, kClasses), 1);
-  return autograd::CrossEntropy(model(x), labels);
+  const Tensor placed = x.To(model.Parameters().front().tensor().dtype());
+  return autograd::CrossEntropy(autograd::Cast(model(placed), DType::kF32),
+                                labels);
 }
 
 // What members train with.
@@ -98,32 +101,51 @@ class PowerSgdOf : public ::testing::TestWithParam<size_t> {
     return all;
   }
 
+  // Of weights in this dtype, and gradients of so many rows at each member.
+  void ExpectMean(DType dtype, int64_t rows, int columns, double tolerance) {
+    OnEach(ranks(), [&](size_t rank) {
+      Net model(1), whole(1);
+      model.LowerPrecision(dtype);
+      whole.LowerPrecision(dtype);
+      const auto parallel = Make(model, rank, columns);
+      for (uint64_t step = 0; step < 3; ++step) {
+        model.ZeroGrad();
+        ASSERT_THAT(
+            parallel->Backward(NetLossOf(model, 10 * step + rank, rows)),
+            IsOk());
+        std::vector<Tensor> sums;  // over the members
+        for (uint64_t other = 0; other < ranks(); ++other) {
+          whole.ZeroGrad();
+          NetLossOf(whole, 10 * step + other, rows).Backward();
+          for (const Variable& each : whole.Parameters())
+            sums.push_back(each.grad().To(DType::kF32));
+        }
+        const auto got = model.Parameters();
+        for (size_t i = 0; i < got.size(); ++i) {
+          for (size_t other = 1; other < ranks(); ++other)
+            ops::AddInto(sums[i], sums[other * got.size() + i]);
+          EXPECT_EQ(got[i].grad().dtype(), dtype);
+          EXPECT_TRUE(
+              ops::AllClose(ops::MulScalar(got[i].grad().To(DType::kF32),
+                                           static_cast<double>(ranks())),
+                            sums[i], tolerance, tolerance))
+              << i << " in step " << step;
+        }
+      }
+    });
+  }
+
   Groups groups_{static_cast<int>(GetParam())};
 };
 
 TEST_P(PowerSgdOf, GivesTheMeanOfGradientsOfNoMoreColumns) {
   // The gradient of two rows at each member has as many that differ; two more
   // keep what they span well apart.
-  const auto columns = static_cast<int>(2 * ranks() + 2);
-  OnEach(ranks(), [&](size_t rank) {
-    Net model(1), whole(1);
-    const auto parallel = Make(model, rank, columns);
-    for (uint64_t step = 0; step < 3; ++step) {
-      model.ZeroGrad();
-      whole.ZeroGrad();
-      ASSERT_THAT(parallel->Backward(NetLossOf(model, 10 * step + rank, 2)),
-                  IsOk());
-      for (uint64_t other = 0; other < ranks(); ++other)
-        NetLossOf(whole, 10 * step + other, 2).Backward();
-      const auto got = model.Parameters(), expected = whole.Parameters();
-      for (size_t i = 0; i < got.size(); ++i) {
-        EXPECT_TRUE(ops::AllClose(
-            ops::MulScalar(got[i].grad(), static_cast<double>(ranks())),
-            expected[i].grad(), 1e-3, 1e-3))
-            << i << " in step " << step;
-      }
-    }
-  });
+  ExpectMean(DType::kF32, 2, static_cast<int>(2 * ranks() + 2), 1e-3);
+}
+
+TEST_P(PowerSgdOf, GivesTheMeanOfGradientsInHalfPrecision) {
+  ExpectMean(DType::kBF16, 1, static_cast<int>(ranks() + 1), 2e-2);
 }
 
 TEST_P(PowerSgdOf, TrainsNearlyAsWellWithFewerBytes) {
@@ -145,7 +167,9 @@ INSTANTIATE_TEST_SUITE_P(Ranks, PowerSgdOf, ::testing::Values(1, 2, 3),
 // A matrix whose gradient is what it is given.
 class Matrix final : public nn::Module {
  public:
-  Matrix() : weight_(RegisterParameter("weight", Tensor::Zeros({12, 10}))) {}
+  explicit Matrix(DType dtype = DType::kF32)
+      : weight_(RegisterParameter("weight",
+                                  Tensor::Zeros({12, 10}, {.dtype = dtype}))) {}
   Variable Loss(const Tensor& gradient) const {
     return autograd::Sum(autograd::Mul(weight_, Variable(gradient)));
   }
@@ -155,26 +179,36 @@ class Matrix final : public nn::Module {
   Variable& weight_;
 };
 
-TEST(PowerSgd, GivesLaterWhatItCouldNotGiveAtOnce) {
+class PowerSgdIn : public ::testing::TestWithParam<DType> {};
+
+TEST_P(PowerSgdIn, GivesLaterWhatItCouldNotGiveAtOnce) {
   constexpr int kSteps = 200;
   const Groups groups(1);
   Generator generator(1);
-  const Tensor gradient = RandNormal({12, 10}, generator);
-  Matrix model;
+  const Tensor gradient = RandNormal({12, 10}, generator).To(GetParam());
+  Matrix model(GetParam());
   const auto parallel =
       DataParallel::Make(model, groups[0], {.power_sgd_rank = 2});
   ASSERT_THAT(parallel, IsOk());
-  const Tensor given = Tensor::ZerosLike(gradient);
+  const Tensor given = Tensor::Zeros({12, 10});
   for (int step = 0; step < kSteps; ++step) {
     model.ZeroGrad();
     ASSERT_THAT((*parallel)->Backward(model.Loss(gradient)), IsOk());
+    EXPECT_EQ(model.gradient().dtype(), GetParam());
     if (step == 0) {
       EXPECT_FALSE(ops::AllClose(model.gradient(), gradient, 0.1, 0.1));
     }
-    ops::AddInto(given, model.gradient(), 1.0 / kSteps);
+    ops::AddInto(given, model.gradient().To(DType::kF32), 1.0 / kSteps);
   }
-  EXPECT_TRUE(ops::AllClose(given, gradient, 0.1, 0.1));
+  EXPECT_TRUE(ops::AllClose(given, gradient.To(DType::kF32), 0.1, 0.1));
+  // Two matrices of two columns in f32.
+  EXPECT_EQ((*parallel)->figures().bytes, kSteps * (12 + 10) * 2 * 4);
 }
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, PowerSgdIn,
+                         ::testing::Values(DType::kF32, DType::kBF16,
+                                           DType::kF16),
+                         [](const auto& info) { return Name(info.param); });
 
 TEST(PowerSgd, GoesOnAfterAGradientOfZeros) {
   const Groups groups(1);
@@ -197,6 +231,12 @@ TEST(PowerSgd, RefusesWhatItCannotDo) {
       DataParallel::Make(model, groups[0],
                          {.travel_as = DType::kBF16, .power_sgd_rank = 1}),
       Fails(absl::StatusCode::kInvalidArgument, "power_sgd_rank"));
+  const auto parallel =
+      DataParallel::Make(model, groups[0], {.power_sgd_rank = 1});
+  ASSERT_THAT(parallel, IsOk());
+  const Variable loss = model.Loss(Tensor::Ones({12, 10}));
+  EXPECT_THAT((*parallel)->Backward({loss}, {Tensor::Full({}, 1024)}),
+              Fails(absl::StatusCode::kInvalidArgument, "loss scale"));
 }
 
 }  // namespace

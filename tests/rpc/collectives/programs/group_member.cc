@@ -10,14 +10,12 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <iostream>
-#include <map>
 #include <string>
-#include <vector>
 
 #include "core/tensor.h"
 #include "rpc/collectives/process_group.h"
+#include "tests/rpc/collectives/calls_of_kinds.h"
 #include "tests/support/join_member.h"
 
 namespace {
@@ -27,44 +25,22 @@ using baton::Future;
 using baton::Tensor;
 using baton::WaitAll;
 using baton::rpc::ProcessGroup;
+using baton::testing::CallsOfKinds;
 
 constexpr int64_t kCount = 300'000;
 constexpr int kRounds = 5;
 
-Future<void> Run(const std::string& kind, ProcessGroup& group, Device device) {
-  const int64_t n = group.size();
-  static const Tensor one = Tensor::Ones({kCount}, {.device = device});
-  static const Tensor all = Tensor::Ones({kCount * n}, {.device = device});
-  static const Tensor more = Tensor::Ones({kCount * n}, {.device = device});
-  const std::vector<Tensor> both = {one, all};
-  const auto neighbour = [&](int64_t distance) {
-    return static_cast<int>((group.rank() + distance + n) % n);
-  };
-  const std::map<std::string, std::function<Future<void>()>> calls = {
-      {"all_reduce",
-       [&] { return group.AllReduce(one, baton::rpc::ReduceOp::kMean); }},
-      {"broadcast", [&] { return group.Broadcast(one); }},
-      {"reduce", [&] { return group.Reduce(one); }},
-      {"all_gather", [&] { return group.AllGather(all, one); }},
-      {"reduce_scatter", [&] { return group.ReduceScatter(one, all); }},
-      {"gather", [&] { return group.Gather(all, one); }},
-      {"scatter", [&] { return group.Scatter(one, all); }},
-      {"all_to_all", [&] { return group.AllToAll(all, more); }},
-      {"barrier", [&] { return group.Barrier(); }},
-      {"all_reduce_many", [&] { return group.AllReduceMany(both); }},
-      {"broadcast_many", [&] { return group.BroadcastMany(both); }},
-      {"send_receive", [&] {
-         return WaitAll({group.Receive(more, neighbour(-1)),
-                         group.Send(all, neighbour(1))});
-       }}};
-  return calls.at(kind)();
+Future<void> Run(const std::string& kind, const CallsOfKinds& calls) {
+  if (kind != "send_receive") return calls.Call(kind);
+  return WaitAll({calls.Call("receive"), calls.Call("send")});
 }
 
 // As far as it comes; then why it broke.
 absl::Status RunUntilBroken(const std::string& kind, ProcessGroup& group,
                             Device device) {
+  const CallsOfKinds calls(group, kCount, device);
   for (int round = 0;; ++round) {
-    const absl::Status status = Run(kind, group, device).Await();
+    const absl::Status status = Run(kind, calls).Await();
     if (!status.ok()) return status;
     // A member that only sends must not run ahead for good.
     const absl::Status met = group.Barrier().Await();
