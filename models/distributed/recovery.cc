@@ -19,9 +19,9 @@ namespace {
 
 using Clock = PipelineMembers::Clock;
 
-// The number of consecutive tries without a lost worker after which an error
-// counts that no loss explains.
-constexpr int kMostFruitless = 3;
+// The number of consecutive tries without a lost worker whose errors no loss
+// explains, and that after which the others are told of.
+constexpr int kMostUnexplained = 3, kFruitlessToTell = 3;
 // Before another try after one without a lost worker: this long, and twice as
 // long each time, unless a worker is heard of.
 constexpr std::chrono::milliseconds kFirstPause{10}, kLongestPause{1'000};
@@ -29,6 +29,7 @@ constexpr std::chrono::milliseconds kFirstPause{10}, kLongestPause{1'000};
 // for that before the next try.
 constexpr std::chrono::milliseconds kLeaving{500};
 constexpr char kPart[] = "optimizer";
+constexpr char kNotRecovered[] = "the pipeline could not be recovered";
 
 // Whether the error is of a call that a worker did not make because it is
 // leaving.
@@ -168,7 +169,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
   absl::Status why = cause;
   Recovery record;
   goes_back_ = false;
-  int fruitless = 0;
+  int fruitless = 0, unexplained = 0;
   size_t lost = 0;
   while (Clock::now() - begin < recovery_.timeout) {
     ++record.tries;
@@ -182,9 +183,16 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
     LogInfo("recovery: try ", record.tries, ": ", why.ToString());
     if (absl::IsPermissionDenied(why)) break;
     const bool leaving = IsOfALeaving(why);
-    fruitless = leaving || record.lost.size() > lost ? 0 : fruitless + 1;
+    const bool gets_on = leaving || record.lost.size() > lost;
+    fruitless = gets_on ? 0 : fruitless + 1;
+    unexplained = gets_on || MayBeOfALoss(why) ? 0 : unexplained + 1;
     lost = record.lost.size();
-    if (fruitless >= kMostFruitless && !MayBeOfALoss(why)) break;
+    if (unexplained == kMostUnexplained) break;
+    if (fruitless == kFruitlessToTell) {
+      LogWarning("recovery: tried ", record.tries, " times in vain (",
+                 why.ToString(), "); tries go on for ",
+                 recovery_.timeout.count() / 1000, " s at most");
+    }
     if (leaving || fruitless > 0) {
       members_.news()
           .Next()
@@ -192,8 +200,10 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
           .IgnoreError();
     }
   }
-  status_ = Annotate(why, "the pipeline could not be recovered");
-  return status_;
+  return status_ = Annotate(
+             why, absl::StrCat(
+                      kNotRecovered, " in ", record.tries,
+                      absl::StrFormat(" tries and %.0f s", Elapsed(begin))));
 }
 
 std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
@@ -208,7 +218,8 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
   safe_.reset();
   pipeline_.reset();
   ++options_.epoch;
-  if (const auto decided = Decide(record); !decided.ok()) return again(decided);
+  if (const auto decided = Decide(record); !decided.ok())
+    return status_ = Annotate(decided, kNotRecovered);
   const auto found = FindStates(record);
   if (!found.ok()) return again(found.status());
   const std::optional<PipelineMembers::Kept>& kept = *found;

@@ -91,7 +91,8 @@ struct Recovery {
 
 struct RecoveryOptions {
   // How long a worker that does not answer may take to come back or be declared
-  // lost, and then how long the place of a lost one may stay empty.
+  // lost, and then how long the place of a lost one may stay empty. After that
+  // no step is possible.
   std::chrono::milliseconds successor_timeout{30'000};
   // No further try begins after this time.
   std::chrono::milliseconds timeout{180'000};
@@ -182,8 +183,10 @@ class RecoverablePipeline {
   // it when something other than a step has changed the state, such as
   // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
   // With a journal, call Note before. A trainer that is restarted before Keep
-  // has returned may find no state. After an error the workers have the state
-  // after the last step again: change it once more and repeat the call.
+  // has returned, or the step after a Keep that failed, may find no state. After
+  // an error that is not DataLoss (as of Step), and unless status() is one, the
+  // workers have the state after the last step again: call Note, change it once
+  // more and repeat the call.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/spinning.h"
@@ -27,8 +28,11 @@ constexpr int64_t kLongestSleep = 60'000;  // ms
 // The thread holds the poller itself, so the result is another count of it,
 // which does not include the thread.
 std::shared_ptr<SocketPoller> SocketPoller::Make(const char* name) {
-  const std::shared_ptr<SocketPoller> poller(new SocketPoller(name));
-  return {poller.get(), [poller](SocketPoller*) { poller->Stop(); }};
+  std::shared_ptr<SocketPoller> poller(new SocketPoller(name));
+  SocketPoller* const made = poller.get();
+  return {made, [poller = std::move(poller)](SocketPoller*) mutable {
+            std::exchange(poller, nullptr)->Stop();
+          }};
 }
 
 absl::Status SocketPoller::Start() {

@@ -68,6 +68,7 @@ Timer::Id ProcessGroup::AlarmForLocked(const CollectiveWork& work,
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->agent_.executor().Post([self, what, sequence, promise] {
+          if (promise.future().ready()) return;  // its turn came just now
           self->Fail(what, sequence,
                      absl::DeadlineExceededError(
                          "the calls before it have not ended in time"),

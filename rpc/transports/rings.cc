@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
@@ -19,12 +20,15 @@ constexpr size_t kLengthBytes = sizeof(uint32_t);
 
 }  // namespace
 
-// A thread that runs a task when the poller stops holds the poller itself
-// until then, so the result is another count of it.
+// A thread that runs a task when the poller stops holds the poller itself until
+// the task has ended, so the result is another count of it.
 std::shared_ptr<RingPoller> RingPoller::Make(
     std::shared_ptr<FutexEvent> wakeup) {
-  const std::shared_ptr<RingPoller> poller(new RingPoller(std::move(wakeup)));
-  return {poller.get(), [poller](RingPoller*) { poller->Stop(); }};
+  std::shared_ptr<RingPoller> poller(new RingPoller(std::move(wakeup)));
+  RingPoller* const made = poller.get();
+  return {made, [poller = std::move(poller)](RingPoller*) mutable {
+            std::exchange(poller, nullptr)->Stop();
+          }};
 }
 
 void RingPoller::Add(std::shared_ptr<RingSource> source) {

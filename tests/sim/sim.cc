@@ -180,8 +180,8 @@ int RunMany(const Flags& flags) {
 }
 
 // Starts this program anew without random addresses, by which libraries put
-// some things in order. Where the system does not allow that, few seeds take
-// the same steps again, but not to the nanosecond.
+// some things in order. Where the system does not allow that, a few seeds
+// differ from run to run.
 void FixAddresses(char** argv) {
   const int now = ::personality(0xffffffff);
   if (now == -1 || (now & ADDR_NO_RANDOMIZE) != 0) return;

@@ -15,8 +15,8 @@
 namespace baton::dist {
 namespace {
 
-// In one call for each dtype: thin matrices of gradients in half precision are
-// not.
+// In one call for each dtype, as the thin matrices of gradients in half
+// precision are f32.
 BucketReduction ReduceTogether(rpc::ProcessGroup& group,
                                const std::vector<Tensor>& tensors) {
   BucketReduction reduction;

@@ -13,6 +13,7 @@
 
 #include "absl/algorithm/container.h"
 #include "core/ops/arithmetic.h"
+#include "rpc/frames.h"
 #include "tests/models/distributed/recovery/recovered_cluster.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
 #include "tests/support/fault.h"
@@ -51,7 +52,14 @@ rpc::FaultRule DelayTensors(const std::string& from, const std::string& to) {
           .delay = std::chrono::milliseconds(500)};
 }
 
-// The connection ends with the next messages that have tensors, or with any.
+bool IsCall(const rpc::Message& message) {
+  return !message.header.empty() &&
+         message.header[0] ==
+             static_cast<char>(rpc::internal::FrameKind::kRequest);
+}
+
+// The connection ends with the next calls, or with the next messages that have
+// tensors.
 rpc::FaultRule Sever(const std::string& from, const std::string& to,
                      int messages, bool tensors) {
   return {.kind = rpc::FaultKind::kSever,
@@ -59,7 +67,7 @@ rpc::FaultRule Sever(const std::string& from, const std::string& to,
               [=](const rpc::WorkerInfo& sender, const std::string& receiver,
                   const rpc::Message& message) {
                 return GoesFromTo(sender, receiver, from, to) &&
-                       (!tensors || !message.tensors.empty());
+                       (tensors ? !message.tensors.empty() : IsCall(message));
               },
           .at_most = messages};
 }
@@ -269,6 +277,23 @@ TEST_F(RecoveryTest, AnErrorOfTheBatchLeavesAllAsItWas) {
   EXPECT_EQ(Losses(*pipeline, {{0, breaks}, {3, breaks}}), wanted_);
   EXPECT_EQ(pipeline->steps(), kSteps);
   EXPECT_THAT(recoveries_, IsEmpty());
+}
+
+TEST_F(RecoveryTest, SaysWhosePlaceNobodyTakes) {
+  testing::LocalCluster cluster(OptionsOf(kStages));
+  RecoveredStages stages(cluster["trainer"], kStages);
+  RecoveryOptions options = Recorded();
+  options.successor_timeout = std::chrono::milliseconds(200);
+  const auto pipeline = stages.Pipeline(options);
+  RecoveredStages::LossOf(*pipeline, 0);
+  cluster.Kill("two");
+  const auto nobody = Fails(StatusCode::kUnavailable,
+                            "no worker takes the place of two, which is lost");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(RecoveredStages::Step(*pipeline, 1), nobody);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_THAT(pipeline->status(), nobody);
+  EXPECT_THAT(RecoveredStages::Step(*pipeline, 1), nobody);
 }
 
 TEST_F(RecoveryTest, ALinkMayBreakManyTimesInARow) {
