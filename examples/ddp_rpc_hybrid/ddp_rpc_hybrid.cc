@@ -77,13 +77,13 @@ absl::StatusOr<optim::AnyOptions> RestOptimizer() {
 
 absl::Status CheckFlags() {
   RETURN_IF_ERROR(CheckFindingsFlags());
+  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   RETURN_IF_ERROR(CheckWordFlags());
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_servers));
   for (const std::string& variant : absl::GetFlag(FLAGS_variants)) {
     RETURN_IF_ERROR(tools::CheckWord("--variants", variant, {"single", "ddp"}));
   }
   RETURN_IF_ERROR(RowOptimizer().status());
-  RETURN_IF_ERROR(tools::CheckOutputs(FLAGS_trace));
   return RestOptimizer().status();
 }
 

@@ -283,7 +283,7 @@ TEST_F(RecoveryTest, SaysWhosePlaceNobodyTakes) {
   testing::LocalCluster cluster(OptionsOf(kStages));
   RecoveredStages stages(cluster["trainer"], kStages);
   RecoveryOptions options = Recorded();
-  options.successor_timeout = std::chrono::milliseconds(200);
+  options.successor_timeout = std::chrono::seconds(3);
   const auto pipeline = stages.Pipeline(options);
   RecoveredStages::LossOf(*pipeline, 0);
   cluster.Kill("two");
