@@ -183,10 +183,10 @@ class RecoverablePipeline {
   // it when something other than a step has changed the state, such as
   // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
   // With a journal, call Note before. A trainer that is restarted before Keep
-  // has returned, or the step after a Keep that failed, may find no state. After
-  // an error that is not DataLoss (as of Step), and unless status() is one, the
-  // workers have the state after the last step again: call Note, change it once
-  // more and repeat the call.
+  // has returned, or the step after a Keep that failed, may find no state.
+  // After an error that is not DataLoss (as of Step), and unless status() is
+  // one, the workers have the state after the last step again: call Note,
+  // change it once more and repeat the call.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;
