@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "models/distributed/checkpoint.h"
 #include "models/distributed/recovery.h"
 #include "tests/models/distributed/recovery/recovered_stages.h"
+#include "tests/support/fault.h"
 #include "tests/support/local_cluster.h"
 
 namespace baton::dist {
@@ -40,6 +42,11 @@ class RecoveryTest : public ::testing::Test {
       RegisterCheckpoints(registry);
     };
     options.on_start = Attach;
+    return options;
+  }
+  testing::ClusterOptions WithFaults(std::vector<std::string> workers) const {
+    testing::ClusterOptions options = OptionsOf(std::move(workers));
+    options.faults = faults_;
     return options;
   }
   // Undisturbed.
@@ -69,6 +76,8 @@ class RecoveryTest : public ::testing::Test {
     return options;
   }
 
+  const std::shared_ptr<rpc::FaultPlan> faults_ =
+      std::make_shared<rpc::FaultPlan>();
   std::vector<double> wanted_;
   std::vector<Recovery> recoveries_;
 };
