@@ -72,6 +72,10 @@ PipelineMembers::PipelineMembers(rpc::Agent& agent,
   }
 }
 
+void PipelineMembers::AddNames(const std::vector<std::string>& names) {
+  names_.insert(names_.end(), names.begin(), names.end());
+}
+
 absl::Status PipelineMembers::MakeStores(const StateClaim& claim) {
   if (members_.size() == 1 && !here_.valid())
     here_ = RRef<StateStore>::Make(agent_, std::make_shared<StateStore>());
@@ -194,8 +198,12 @@ absl::Status PipelineMembers::TakeUpFrom(
     if (!kept.empty() && !absl::c_linear_search(names_, store.owner().name))
       names_.push_back(store.owner().name);
     answers_.push_back({store, std::move(kept)});
-    for (Member& member : members_)
-      if (IsSame(member.worker, store.owner())) member.store = store;
+    for (Member& member : members_) {
+      if (!IsSame(member.worker, store.owner())) continue;
+      // Only the lost store tells that the modules are lost with it.
+      if (IsGone(member)) member.has_modules = false;
+      member.store = store;
+    }
   }
   return MakeStores(claim);
 }

@@ -59,6 +59,8 @@ class PipelineMembers {
   PipelineMembers(rpc::Agent& agent,
                   const std::vector<rpc::WorkerInfo>& workers);
 
+  // Of workers that had a place in another trainer's pipeline.
+  void AddNames(const std::vector<std::string>& names);
   // Makes the stores that are missing, under this claim.
   absl::Status MakeStores(const StateClaim& claim);
   // Returns the latest epoch under which a worker of the cluster has received a
@@ -104,6 +106,7 @@ class PipelineMembers {
   std::optional<Kept> NewestKept(int64_t most) const;
 
   std::vector<Member>& all() { return members_; }
+  const std::vector<Member>& all() const { return members_; }
   MemberNews& news() const { return *news_; }
 
  private:
@@ -127,8 +130,7 @@ class PipelineMembers {
   rpc::Agent& agent_;
   const std::shared_ptr<MemberNews> news_;
   std::vector<Member> members_;
-  // Of all workers that ever had a place, of an earlier trainer's as well if
-  // their states were still there.
+  // Of all workers that ever had a place, of an earlier trainer's as well.
   std::vector<std::string> names_;
   RRef<StateStore> here_;  // the buddy if there is only one worker
   // The answers of the last FindLost or TakeUp: which store has which states.

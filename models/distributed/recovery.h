@@ -253,8 +253,16 @@ class RecoverablePipeline {
   // successor.
   absl::Status OpenJournal();
   absl::Status TakeUp();
+  // Some of the workers that keep the newest entry's state may have been given
+  // up and be there all the same: claims what they have, too.
+  absl::Status AwaitKeepers(const JournalEntry& newest);
+  // The number of this trainer, by which the journal knows it.
+  uint64_t trainer() const { return options_.epoch / kEpochsOfTrainer; }
   // Of the present state, which has, or is to have, this number.
   absl::Status WriteJournal(int64_t number) const;
+  // Before the step after this one. PermissionDenied if another trainer has
+  // taken the training up.
+  absl::Status NoteStep(int64_t last) const;
   StateClaim Claim(bool takes_up) const;
   void GuardCheckpoints();
   // Until when workers that do not answer are waited for, from now on.

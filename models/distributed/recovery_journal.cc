@@ -33,6 +33,13 @@ bool HasOnlyBegun(const JournalEntry& entry) {
   return StepsOf(entry) == 0 && PartOf(entry.state, kNoted).empty();
 }
 
+// A greater number than that of the trainer before. Of two trainers that follow
+// it at a time the one with the greater number commands all workers.
+uint64_t TrainerAfter(uint64_t before, uint64_t incarnation) {
+  constexpr uint64_t kAtATime = uint64_t{1} << 16;
+  return (before / kAtATime + 1) * kAtATime + incarnation % kAtATime;
+}
+
 uint64_t NewTraining() {
   std::random_device device;
   return (uint64_t{device()} << 32) | device();
@@ -60,17 +67,31 @@ absl::Status RecoverablePipeline::OpenJournal() {
   ASSIGN_OR_RETURN(const uint64_t claimed,
                    members_.ClaimedEpoch(options_.line, MembersDeadline()));
   const uint64_t before = std::max(claimed / kEpochsOfTrainer, found.trainer);
-  options_.epoch = (before + 1) * kEpochsOfTrainer;
+  options_.epoch =
+      TrainerAfter(before, agent_.self().incarnation) * kEpochsOfTrainer;
   RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
   // Until then the trainer before may have gone on, and it has not since.
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   return absl::OkStatus();
 }
 
+absl::Status RecoverablePipeline::AwaitKeepers(const JournalEntry& newest) {
+  const auto deadline = MembersDeadline();
+  members_.AddNames(newest.keepers);
+  for (;;) {
+    const auto kept = members_.NewestKept(newest.step);
+    if (kept && kept->step == newest.step) return absl::OkStatus();
+    if (!members_.AwaitGivenUp(options_.line, deadline))
+      return absl::OkStatus();
+    RETURN_IF_ERROR(members_.TakeUp(Claim(true), deadline));
+  }
+}
+
 absl::Status RecoverablePipeline::TakeUp() {
   std::vector<JournalEntry> found;
   if (journal_.has_value()) found = journal_->found();
   std::erase_if(found, HasOnlyBegun);
+  if (!found.empty()) RETURN_IF_ERROR(AwaitKeepers(found.back()));
   const int64_t last = found.empty() ? 0 : StepsOf(found.back());
   const bool began = !found.empty();
   for (; !found.empty(); found.pop_back()) {
@@ -86,8 +107,7 @@ absl::Status RecoverablePipeline::TakeUp() {
     next_ = kept->step + 1;
     LogInfo("recovery: the training is taken up after step ", steps_);
     // This removes all other entries, so its state must be safe by now.
-    found.back().trainer = options_.epoch / kEpochsOfTrainer;
-    return journal_->Write(found.back(), kept->step);
+    return WriteJournal(kept->step);
   }
   // What others than the members still have must not be taken for later states.
   if (journal_.has_value())
@@ -104,13 +124,24 @@ absl::Status RecoverablePipeline::TakeUp() {
 
 absl::Status RecoverablePipeline::WriteJournal(int64_t number) const {
   if (!journal_.has_value()) return absl::OkStatus();
-  JournalEntry entry{.training = training_,
-                     .trainer = options_.epoch / kEpochsOfTrainer,
-                     .step = number,
-                     .state = AsPart(kNoted, noted_)};
+  const rpc::WorkerInfo& self = agent_.self();
+  JournalEntry entry{
+      .training = training_,
+      .trainer = trainer(),
+      .step = number,
+      .state = AsPart(kNoted, noted_),
+      .writer = absl::StrCat("worker ", self.name, " (incarnation ",
+                             self.incarnation, ")")};
+  for (const PipelineMembers::Member& member : members_.all())
+    entry.keepers.push_back(member.worker.name);
   entry.state.merge(AsPart(kRates, optimizer_.export_rates()));
   entry.state[kSteps] = Tensor::From<int64_t>({steps_});
   return journal_->Write(entry, last_safe_);
+}
+
+absl::Status RecoverablePipeline::NoteStep(int64_t last) const {
+  if (last == kept_) return WriteJournal(last);
+  return journal_.has_value() ? journal_->Check(trainer()) : absl::OkStatus();
 }
 
 void RecoverablePipeline::GuardCheckpoints() {
@@ -177,9 +208,7 @@ absl::Status RecoverablePipeline::GoBackToCheckpoint() {
 }
 
 absl::Status RecoverablePipeline::Finish() const {
-  return journal_.has_value()
-             ? journal_->Clear(options_.epoch / kEpochsOfTrainer)
-             : absl::OkStatus();
+  return journal_.has_value() ? journal_->Clear(trainer()) : absl::OkStatus();
 }
 
 }  // namespace baton::dist

@@ -72,8 +72,9 @@ absl::Status RecoverablePipeline::BeginStep(const BatchInputs& inputs,
   }
   absl::Status begun = AwaitSafe();
   const int64_t last = next_ - 1 + static_cast<int64_t>(under_way_.size());
-  if (begun.ok() && last == kept_) begun = WriteJournal(last);
+  if (begun.ok()) begun = NoteStep(last);
   if (!begun.ok()) {
+    if (absl::IsPermissionDenied(begun)) status_ = begun;
     GiveUpSteps();
     return begun;
   }

@@ -9,6 +9,8 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/checkpoint.h"
 #include "core/file.h"
 #include "core/status.h"
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr char kTraining[] = "training";
 constexpr char kState[] = "state";
+constexpr char kWriter[] = "writer", kKeepers[] = "keepers";
 // Entries that are found may be gone when they are read, because the trainer
 // before has written later ones.
 constexpr int kMostReadings = 100;
@@ -62,11 +65,18 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
     return absl::InvalidArgumentError(
         absl::StrCat(file.path, " is no entry of a trainer's journal"));
   }
-  return JournalEntry{.training = static_cast<uint64_t>(
-                          training->second.ToVector<int64_t>().front()),
-                      .trainer = file.trainer,
-                      .step = file.step,
-                      .state = PartOf(read.tensors, kState)};
+  const auto text = [&read](const char* key) {
+    const auto found = read.metadata.find(key);
+    return found == read.metadata.end() ? std::string() : found->second;
+  };
+  return JournalEntry{
+      .training =
+          static_cast<uint64_t>(training->second.ToVector<int64_t>().front()),
+      .trainer = file.trainer,
+      .step = file.step,
+      .state = PartOf(read.tensors, kState),
+      .writer = text(kWriter),
+      .keepers = absl::StrSplit(text(kKeepers), ',', absl::SkipEmpty())};
 }
 
 absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
@@ -74,6 +84,8 @@ absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
   content.tensors = AsPart(kState, entry.state);
   content.tensors[kTraining] =
       Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
+  content.metadata[kWriter] = entry.writer;
+  content.metadata[kKeepers] = absl::StrJoin(entry.keepers, ",");
   return WriteSafeTensors(path, content).status();
 }
 
@@ -136,8 +148,21 @@ absl::Status TrainerJournal::Begin(uint64_t training) const {
   return absl::OkStatus();
 }
 
+absl::Status TrainerJournal::Check(uint64_t trainer) const {
+  ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
+  const auto later = std::find_if(
+      files.begin(), files.end(),
+      [&](const EntryFile& file) { return file.trainer > trainer; });
+  if (later == files.end()) return absl::OkStatus();
+  const auto entry = Read(*later);
+  return absl::PermissionDeniedError(absl::StrCat(
+      entry.ok() ? entry->writer : "another trainer",
+      " has taken the training up: this trainer commands it no more"));
+}
+
 absl::Status TrainerJournal::Write(const JournalEntry& entry,
                                    int64_t before) const {
+  RETURN_IF_ERROR(Check(entry.trainer));
   RETURN_IF_ERROR(
       WriteEntry(PathOf(folder_, entry.trainer, entry.step), entry));
   ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));

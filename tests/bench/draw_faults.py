@@ -3,10 +3,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws throughput over time, with the faults, of a training.
 
-  recovery_bench --what=faults | tests/bench/draw_faults.py faults.svg
+  recovery_bench --what=faults >faults.json
+  recovery_bench --what=faults --period_s=1e6 >undisturbed.json
+  tests/bench/draw_faults.py faults.svg faults.json [undisturbed.json]
 
 Prints what each kind of fault has cost: the time in which the training between
-the faults would have trained the rows that are missing.
+the faults would have trained the rows that are missing. An undisturbed run of the
+same training is what throughput is compared with, and its loss is drawn over
+that of the run with faults; without one, throughput is compared with that between
+the faults.
 """
 
 import json
@@ -14,6 +19,7 @@ import sys
 from collections import defaultdict
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 900, 220, 60, 40, 24
+LOSSES_HEIGHT = 160  # of the second picture, below
 WINDOW_S = 5  # throughput is that of so many seconds
 SETTLED_S = 10  # after a fault, until the training is as if there had been none
 # Of the kinds of faults, in the order in which they come.
@@ -74,14 +80,44 @@ def path(points, x, y):
                     for i, (at, rate) in enumerate(points))
 
 
-def draw(steps, faults, rate, kept):
+def losses_of(lines):
+    """The loss of each step, in order."""
+    return [line["loss"] for line in lines if "loss" in line]
+
+
+def draw_losses(losses, undisturbed):
+    """The losses of both runs, by step: one dashed, over the other."""
+    end, most = len(losses), max(losses)
+    x = lambda step: LEFT + step / end * (WIDTH - LEFT - 10)
+    y = lambda loss: HEIGHT + TOP + (1 - loss / most) * (
+        LOSSES_HEIGHT - TOP - BOTTOM)
+    svg = []
+    for each, style in ((losses, 'stroke="#e0a080" stroke-width="4"'),
+                        (undisturbed[:end],
+                         'stroke="#204060" stroke-dasharray="3 3"')):
+        svg.append(f'<path d="{path(list(enumerate(each)), x, y)}" fill="none" '
+                   f'{style}/>')
+    base = HEIGHT + LOSSES_HEIGHT - BOTTOM
+    for part in (0, 0.5, 1):
+        svg.append(f'<text x="{LEFT - 6}" y="{y(part * most) + 4:.1f}" '
+                   f'text-anchor="end">{part * most:.1f}</text>')
+        svg.append(f'<text x="{x(part * end):.1f}" y="{base + 16}" '
+                   f'text-anchor="middle">step {part * end:.0f}</text>')
+    svg.append(f'<text x="{LEFT}" y="{HEIGHT + 14}" fill="#c06040">loss with '
+               f'faults</text><text x="{LEFT + 130}" y="{HEIGHT + 14}" '
+               'fill="#204060">loss without (dashed)</text>')
+    return svg
+
+
+def draw(steps, faults, rate, kept, of, losses):
+    height = HEIGHT + (LOSSES_HEIGHT if losses else 0)
     end = steps[-1][0]
     most = 1.15 * max(each for _, each in throughput(steps))
     x = lambda at: LEFT + at / end * (WIDTH - LEFT - 10)
     y = lambda each: HEIGHT - BOTTOM - each / most * (HEIGHT - BOTTOM - TOP)
-    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+    svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
            ' font-family="sans-serif" font-size="12">',
-           f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>']
+           f'<rect width="{WIDTH}" height="{height}" fill="white"/>'] + losses
     colours = colours_of(faults)
     for fault in faults:
         at, colour = x(fault["at"]), colours[fault["fault"]]
@@ -100,7 +136,7 @@ def draw(steps, faults, rate, kept):
                    f'text-anchor="end">{part * rate:.0f}/s</text>')
     at = LEFT
     for text, colour in [("rows a second", "#2060a0"),
-                         ("between faults", "#308030")] + list(colours.items()):
+                         (of, "#308030")] + list(colours.items()):
         svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
         at += 7 * len(text) + 14
     svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
@@ -108,19 +144,38 @@ def draw(steps, faults, rate, kept):
     return "\n".join(svg + ["</svg>"]) + "\n"
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.startswith("{")]
+
+
+def compare_losses(losses, undisturbed):
+    """Says in how many steps two runs of a training have another loss."""
+    both = min(len(losses), len(undisturbed))
+    other = sum(a != b for a, b in zip(losses, undisturbed))
+    print(f"losses: {other} of {both} steps have another one than undisturbed; "
+          f"the first is {losses[0]:.4g}, the last {losses[both - 1]:.4g}")
+
+
 def main():
-    lines = [json.loads(line) for line in sys.stdin if line.startswith("{")]
+    lines = read(sys.argv[2])
     faults = [line for line in lines if "fault" in line]
     steps = steps_of(lines)
-    rate = undisturbed_rate(steps, faults)
+    rate, of, losses = undisturbed_rate(steps, faults), "between faults", []
+    if len(sys.argv) > 3:
+        undisturbed = read(sys.argv[3])
+        end = steps_of(undisturbed)[-1]
+        rate, of = end[1] / end[0], "undisturbed"
+        compare_losses(losses_of(lines), losses_of(undisturbed))
+        losses = draw_losses(losses_of(lines), losses_of(undisturbed))
     kept = steps[-1][1] / steps[-1][0] / rate
     with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write(draw(steps, faults, rate, kept))
+        file.write(draw(steps, faults, rate, kept, of, losses))
     for kind, lost in sorted(costs(steps, faults, rate).items()):
         lost.sort()
         print(f"{kind}: {len(lost)} times, median {lost[len(lost) // 2]:.2f} s, "
               f"most {lost[-1]:.2f} s")
-    print(f"between faults: {rate:.1f} rows/s; kept: {100 * kept:.1f} %")
+    print(f"{of}: {rate:.1f} rows/s; kept: {100 * kept:.1f} %")
 
 
 if __name__ == "__main__":

@@ -11,15 +11,17 @@
 //
 //   recovery_bench --what=snapshots --devices=cuda:0,cuda:1
 //
-//   recovery_bench --what=faults --minutes=10 | tests/bench/draw_faults.py
+//   recovery_bench --what=faults --minutes=10 >faults.json
 //
 // trains with a fault every --period_s seconds at a worker that has a stage:
 // --faults in turn (tests/bench/faults.h). Where one of them is a partition,
 // each process has a host of its own, and talks to the others by TCP. Prints a
-// JSON line for each step, with the rows trained so far, for each fault and for
-// each recovery; draw_faults.py computes from them how much of the throughput
-// between faults was kept.
+// JSON line for each step, with the rows trained so far and the loss, for each
+// fault and for each recovery. With --period_s=1e6 no fault happens to the same
+// training. draw_faults.py computes how much of the throughput was kept, and
+// compares the losses of two such runs.
 
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -193,14 +195,18 @@ class Training {
       ASSIGN_OR_RETURN(made->plain_,
                        dist::Pipeline::Make(agent, options, stages));
     }
-    made->MakeBatch();
+    made->MakeBatches();
     return made;
   }
 
-  absl::Status Step() {
-    return recovered_ != nullptr
-               ? recovered_->Step(images_, labels_).status()
-               : plain_->Step(*sgd_, images_, labels_).status();
+  // Trains on the next of its batches; returns the loss.
+  absl::StatusOr<double> Step() {
+    const Batch& batch = batches_[steps_++ % batches_.size()];
+    ASSIGN_OR_RETURN(const auto result,
+                     recovered_ != nullptr
+                         ? recovered_->Step(batch.images, batch.labels)
+                         : plain_->Step(*sgd_, batch.images, batch.labels));
+    return result.loss;
   }
   // Who has a stage now.
   std::string Owner(size_t stage) const {
@@ -208,29 +214,36 @@ class Training {
   }
 
  private:
-  void MakeBatch() {
+  struct Batch {
+    Tensor images, labels;
+  };
+
+  void MakeBatches() {
     Generator generator(1);
     const int64_t batch = absl::GetFlag(FLAGS_batch);
     const int64_t image = absl::GetFlag(FLAGS_image);
-    images_ = RandNormal({batch, 3, image, image}, generator)
-                  .Contiguous(MemoryFormat::kChannelsLast);
-    labels_ = RandInt(0, 1000, {batch}, generator);
+    for (Batch& each : batches_) {
+      each.images = RandNormal({batch, 3, image, image}, generator)
+                        .Contiguous(MemoryFormat::kChannelsLast);
+      each.labels = RandInt(0, 1000, {batch}, generator);
+    }
   }
 
   std::vector<dist::Module<dist::ResNetStage>> modules_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
   std::unique_ptr<dist::RecoverablePipeline> recovered_;
   std::unique_ptr<dist::Pipeline> plain_;
-  Tensor images_, labels_;
+  std::array<Batch, 16> batches_;
+  size_t steps_ = 0;
 };
 
 // Seconds of each of some steps; what the one before left is over by then.
 absl::StatusOr<std::vector<double>> TimeSteps(Training& training) {
-  RETURN_IF_ERROR(training.Step());
+  RETURN_IF_ERROR(training.Step().status());
   std::vector<double> seconds;
   for (int i = 0; i < absl::GetFlag(FLAGS_steps); ++i) {
     const auto begin = Clock::now();
-    RETURN_IF_ERROR(training.Step());
+    RETURN_IF_ERROR(training.Step().status());
     seconds.push_back(SecondsSince(begin));
   }
   return seconds;
@@ -283,7 +296,7 @@ class FaultyTraining {
     };
     ASSIGN_OR_RETURN(training_, Training::Make(cluster_.agent(), true,
                                                {.on_recovery = tell}));
-    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training_->Step());
+    for (int i = 0; i < 3; ++i) RETURN_IF_ERROR(training_->Step().status());
     begin_ = Clock::now();
     double next_fault = absl::GetFlag(FLAGS_period_s) / 2;
     while (SecondsSince(begin_) < 60 * absl::GetFlag(FLAGS_minutes)) {
@@ -291,10 +304,10 @@ class FaultyTraining {
         Break();
         next_fault += absl::GetFlag(FLAGS_period_s);
       }
-      RETURN_IF_ERROR(training_->Step());
+      ASSIGN_OR_RETURN(const double loss, training_->Step());
       rows_ += absl::GetFlag(FLAGS_batch);
-      std::printf("{\"at\": %.3f, \"rows\": %d}\n", SecondsSince(begin_),
-                  static_cast<int>(rows_));
+      std::printf("{\"at\": %.3f, \"rows\": %d, \"loss\": %.17g}\n",
+                  SecondsSince(begin_), static_cast<int>(rows_), loss);
     }
     return absl::OkStatus();
   }

@@ -62,7 +62,8 @@ void PipelineTrainer::Step() {
 
 bool PipelineTrainer::Waits() const {
   return waits_ && absl::c_any_of(agent_.workers(), [this](const auto& worker) {
-           return worker.name == options_.other;
+           return worker.name == options_.other &&
+                  (refused_by_ == 0 || worker.incarnation == refused_by_);
          });
 }
 
@@ -82,6 +83,8 @@ void PipelineTrainer::Begin() {
 
 void PipelineTrainer::GiveUp(const absl::Status& why) {
   waits_ = absl::IsPermissionDenied(why);
+  const auto other = agent_.Find(options_.other);
+  refused_by_ = waits_ && other.ok() ? other->incarnation : 0;
   Drop();
 }
 

@@ -33,7 +33,8 @@ void TrainingLog::AwaitEnd(int group, const std::string& what) {
 }
 
 bool TrainingLog::HasFollowed(const Trainer& other, const Trainer& trainer) {
-  return other.line != trainer.line || other.epoch > trainer.epoch;
+  const bool made = !trainer.line.empty();
+  return !made || other.line != trainer.line || other.epoch > trainer.epoch;
 }
 
 // While it is made nobody knows when a pipeline is claimed.

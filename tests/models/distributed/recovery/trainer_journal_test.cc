@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
 
@@ -19,6 +20,7 @@ namespace baton::dist {
 namespace {
 
 using absl::StatusCode;
+using ::testing::ElementsAre;
 using testing::Fails;
 using ::testing::IsEmpty;
 using testing::IsOk;
@@ -28,7 +30,9 @@ JournalEntry Entry(uint64_t trainer, int64_t step) {
   return {.training = 77,
           .trainer = trainer,
           .step = step,
-          .state = {{"x", Tensor::Full({1}, static_cast<float>(step))}}};
+          .state = {{"x", Tensor::Full({1}, static_cast<float>(step))}},
+          .writer = absl::StrCat("worker t", trainer),
+          .keepers = {"one", "two"}};
 }
 
 class TrainerJournalTest : public ::testing::Test {
@@ -51,14 +55,18 @@ TEST_F(TrainerJournalTest, HasTheLastEntryAndTheOneThatIsNamed) {
   EXPECT_EQ(last.training, 77u);
   EXPECT_EQ(last.trainer, 1u);
   EXPECT_EQ(last.state.at("x").Item(), 7);
+  EXPECT_THAT(last.keepers, ElementsAre("one", "two"));
   ASSERT_THAT(journal.Clear(1), IsOk());
   EXPECT_THAT(Open().found(), IsEmpty());
 }
 
-TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
+TEST_F(TrainerJournalTest, AnEarlierTrainerIsRefused) {
   ASSERT_THAT(Open().Write(Entry(1, 8), 7), IsOk());
+  EXPECT_THAT(Open().Check(1), IsOk());
   ASSERT_THAT(Open().Write(Entry(2, 8), 7), IsOk());
-  ASSERT_THAT(Open().Write(Entry(1, 9), 8), IsOk());
+  const auto refused = Fails(StatusCode::kPermissionDenied, "worker t2 has");
+  EXPECT_THAT(Open().Check(1), refused);
+  EXPECT_THAT(Open().Write(Entry(1, 9), 8), refused);
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(1));
   EXPECT_EQ(journal.found()[0].trainer, 2u);
@@ -66,8 +74,8 @@ TEST_F(TrainerJournalTest, WhatAnEarlierTrainerStillWritesIsInVain) {
 }
 
 TEST_F(TrainerJournalTest, AnEarlierTrainersEndLeavesALaterOnesEntries) {
-  ASSERT_THAT(Open().Write(Entry(2, 8), 7), IsOk());
   ASSERT_THAT(Open().Write(Entry(1, 9), 8), IsOk());
+  ASSERT_THAT(Open().Write(Entry(2, 8), 7), IsOk());
   ASSERT_THAT(Open().Clear(1), IsOk());
   const TrainerJournal journal = Open();
   ASSERT_THAT(journal.found(), SizeIs(1));
