@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/compute_threads.h"
@@ -190,10 +189,7 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
 
 // Dense values are stepped before the tables' readers are excluded.
 void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
-  const ComputeThreadsScope threads(StepThreads(
-      options_, {.threads = ComputeThreads(),
-                 .cores = static_cast<int>(std::thread::hardware_concurrency()),
-                 .servers = servers_here_}));
+  const ComputeThreadsScope threads(StepThreadsHere(options_, servers_here_));
   const LoopThread::Scope loops(loops_);
   DenseStepper::Steps dense;
   for (const StepWork& step : steps)
