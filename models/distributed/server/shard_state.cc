@@ -41,6 +41,7 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
       shards_(spec.shards),
       servers_here_(ServersHere(spec.cores)),
       device_(device),
+      reads_(Stream::Next(device)),
       shape_(spec.image.values.shape()),
       stepper_(spec.options.rule, shape_, device, spec.image.slots,
                spec.image.steps),
@@ -223,6 +224,7 @@ bool ShardState::MayPull(TrainerId trainer) const {
 
 ExchangeReply ShardState::Read(const ExchangeRequest& request,
                                const Empty& empty) const {
+  const StreamScope stream(reads_);
   ExchangeReply reply;
   std::vector<Tensor> keys;
   for (const RowKeys& rows : request.rows) {
