@@ -7,10 +7,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/compute_threads.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
 #include "core/status.h"
 #include "models/distributed/server/options.h"
+#include "models/distributed/server/step_threads.h"
 
 namespace baton::examples {
 namespace {
@@ -151,6 +153,7 @@ BatchServer::Answer BatchServer::StepLocked() {
     buffers.push_back(report.buffers);
     status_.loss += report.loss / count;
   }
+  const ComputeThreadsScope threads(dist::StepThreadsHere({}));
   const LoopThread::Scope loops(loops_);
   state_.parameters = stepper_.Step(state_.parameters, {gradients}, 1 / count);
   state_.buffers = Mean(buffers);

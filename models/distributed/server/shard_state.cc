@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/compute_threads.h"
@@ -42,6 +41,7 @@ ShardState::ShardState(const ShardSpec& spec, Device device)
       shards_(spec.shards),
       servers_here_(ServersHere(spec.cores)),
       device_(device),
+      reads_(Stream::Next(device)),
       shape_(spec.image.values.shape()),
       stepper_(spec.options.rule, shape_, device, spec.image.slots,
                spec.image.steps),
@@ -190,10 +190,7 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
 
 // Dense values are stepped before the tables' readers are excluded.
 void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
-  const ComputeThreadsScope threads(StepThreads(
-      options_, {.threads = ComputeThreads(),
-                 .cores = static_cast<int>(std::thread::hardware_concurrency()),
-                 .servers = servers_here_}));
+  const ComputeThreadsScope threads(StepThreadsHere(options_, servers_here_));
   const LoopThread::Scope loops(loops_);
   DenseStepper::Steps dense;
   for (const StepWork& step : steps)
@@ -227,6 +224,7 @@ bool ShardState::MayPull(TrainerId trainer) const {
 
 ExchangeReply ShardState::Read(const ExchangeRequest& request,
                                const Empty& empty) const {
+  const StreamScope stream(reads_);
   ExchangeReply reply;
   std::vector<Tensor> keys;
   for (const RowKeys& rows : request.rows) {

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/loop_thread.h"
 #include "core/shared_mutex.h"
+#include "core/stream.h"
 #include "models/distributed/server/clocks.h"
 #include "models/distributed/server/dense_stepper.h"
 #include "models/distributed/server/options.h"
@@ -209,6 +210,10 @@ class ShardState {
   const int32_t shards_;
   const int servers_here_;
   const Device device_;
+  // Rows are read on one stream, whichever thread does it: the allocator reuses
+  // memory for requests of the same stream, and memory that is new to another
+  // process's GPU goes through the host until it is open there.
+  const Stream reads_;
   const Shape shape_;     // of the dense values
   DenseStepper stepper_;  // of the dense values
   OpenRound round_;

@@ -6,8 +6,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "core/parallel.h"
 #include "rpc/channels/segment.h"
 
 namespace baton::dist {
@@ -32,6 +34,13 @@ int StepThreads(const ServerOptions& options, const StepPlace& place) {
   if (options.compute_threads > 0) return options.compute_threads;
   const int share = place.cores / 2 / std::max(1, place.servers);
   return std::max(place.threads, std::min(share, kMostStepThreads));
+}
+
+int StepThreadsHere(const ServerOptions& options, int servers) {
+  return StepThreads(
+      options, {.threads = ComputeThreads(),
+                .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                .servers = servers});
 }
 
 namespace server_calls {

@@ -21,6 +21,8 @@ struct StepPlace {
 };
 // Returns the number of threads that step a shard there.
 int StepThreads(const ServerOptions& options, const StepPlace& place);
+// The same in this process, for the calling thread.
+int StepThreadsHere(const ServerOptions& options, int servers = 1);
 
 namespace server_calls {
 std::string Cores();  // CoresHere of the worker

@@ -133,8 +133,9 @@ def programs(folder, shapes):
         result.append(run("embedding_rows", 9, "--skew=0", "--clients=1,4,8",
                           "--load=read,update"))
     if "inference" in shapes:
+        # The peer's hidden layers; so many requests take less time than its.
         result.append(run("rl", 16, "--inference=batched", "--observers=8,16",
-                          "--requests=300"))
+                          "--requests=3000", "--hidden=20,20,20,20"))
     return result
 
 

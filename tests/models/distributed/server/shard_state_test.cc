@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+#include <vector>
+
 #include "core/random.h"
 #include "tests/support/test_device.h"
 
@@ -89,6 +92,26 @@ TEST(ShardState, PushesAppliedTogetherHaveTheBitsOfOneAfterTheOther) {
   }
   for (const uint64_t trainer : {1, 2, 3})
     EXPECT_EQ(together.clocks().Find(TrainerId{trainer})->sequence, 1);
+}
+
+// So that on a GPU they reuse the memory of those that were read before, which
+// other processes have opened.
+TEST(ShardState, RowsAreReadOnOneStreamByAnyThread) {
+  const ShardState state(Spec(), test::TestDevice());
+  std::vector<Stream> streams;
+  const auto read = [&] {
+    const ExchangeRequest fixed{
+        .rows = {{.table = 1, .keys = test::Put<int64_t>({1, 2})}}};
+    state.Read(fixed, [&](const Shape& shape, const TensorOptions& options) {
+      streams.push_back(CurrentStream(options.device));
+      return Tensor::Empty(shape, options);
+    });
+  };
+  read();
+  std::thread(read).join();
+  ASSERT_EQ(streams.size(), 2);
+  EXPECT_EQ(streams[0].device(), test::TestDevice());
+  EXPECT_EQ(streams[0], streams[1]);
 }
 
 }  // namespace
