@@ -164,6 +164,13 @@ absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
   const bool scaled =
       std::any_of(grad_outputs.begin(), grad_outputs.end(),
                   [](const Tensor& scale) { return scale.defined(); });
+  // Before the others hear of the step, so that it harms nobody.
+  if (scaled && options_.power_sgd_rank > 0) {
+    return absl::InvalidArgumentError(
+        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
+        "scale lets overflow would stay in the error that is kept. Train in "
+        "bf16 or f32, without a scale; other weights go into the loss");
+  }
   return Run(
       [&](const LeafTaker& take) {
         autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
@@ -217,12 +224,6 @@ absl::Status DataParallel::Compute(const Backwards& backward, Pass& pass,
 
 absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
   const auto begin = Now::now();
-  if (scaled && options_.power_sgd_rank > 0) {
-    return absl::InvalidArgumentError(
-        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
-        "scale lets overflow would stay in the error that is kept. Train in "
-        "bf16 or f32, without a scale; other weights go into the loss");
-  }
   RETURN_IF_ERROR(AwaitFormer());
   RETURN_IF_ERROR(MeetOthers(true));
   Pass pass(*this);
