@@ -91,9 +91,10 @@ class DataParallel::Pass {
  private:
   GradientBucket BucketOf(size_t number) const {
     const GradientBuckets& buckets = *parallel_.buckets_;
+    const size_t index = buckets.order()[number];
     GradientBucket bucket{.number = number,
-                          .all = buckets.all(number),
-                          .parameters = buckets.parameters(number)};
+                          .all = buckets.all(index),
+                          .parameters = buckets.parameters(index)};
     for (const size_t i : bucket.parameters)
       bucket.gradients.push_back(buckets.view(i));
     return bucket;
@@ -347,6 +348,10 @@ absl::Status DataParallel::AdoptOrder(const std::vector<size_t>& order) {
     add(static_cast<size_t>(i));
   if (whole.size() != parameters_.size())
     return absl::DataLossError("an order of parameters that is none");
+  if (options_.shard_optimizer) {
+    buckets_->Reorder(whole);
+    return absl::OkStatus();
+  }
   buckets_ =
       std::make_unique<GradientBuckets>(parameters_, whole, options_.buckets);
   return absl::OkStatus();
