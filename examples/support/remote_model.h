@@ -405,8 +405,16 @@ std::vector<Detail> RemoteModel<M>::Details() const {
   const absl::StatusOr<dist::PipelineTiming> timing = pipeline().Timing();
   if (!pipelined_ || !timing.ok()) return {};
   std::vector<Detail> details = DetailsOf(*timing);
-  if (copies_.size() > 1)
-    details.push_back({"replicas", static_cast<int64_t>(copies_.size())});
+  if (copies_.size() == 1) return details;
+  double waited = 0;
+  for (const Copy& copy : copies_) {
+    const absl::StatusOr<dist::PipelineTiming> of_copy =
+        copy.pipeline->Timing();
+    if (of_copy.ok()) waited += of_copy->awaited;
+  }
+  const auto count = static_cast<int64_t>(copies_.size());
+  details.push_back({"replicas", count});
+  details.push_back({"waited_share", waited / static_cast<double>(count)});
   return details;
 }
 

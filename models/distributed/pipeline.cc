@@ -198,6 +198,7 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
              ordered.steps >= kUsualSteps) {
     ordered.by_costs = true;
     ordered.bubbles.clear();
+    ordered.awaited.clear();
     ordered.meter.Describe(ordered.work);
   } else if (!ordered.schedule.workers.empty()) {
     return &ordered;
@@ -215,6 +216,8 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
   if (++ordered.steps < kUsualSteps) return;
   if (const std::optional<double> bubble = BubbleOf(reports))
     ordered.bubbles.push_back(*bubble);
+  if (const std::optional<double> awaited = AwaitedOf(reports))
+    ordered.awaited.push_back(*awaited);
   const std::vector<double> sizes = GroupSizes(ordered.rows);
   if (reports.front().times)
     ordered.meter.AddStart(reports.front().times->until_begin);
@@ -316,10 +319,8 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   }
   PipelineTiming timing;
   timing.schedule = last_->schedule;
-  std::vector<double> bubbles = last_->bubbles;
-  std::sort(bubbles.begin(), bubbles.end());
-  const size_t count = bubbles.size();
-  timing.bubble = (bubbles[(count - 1) / 2] + bubbles[count / 2]) / 2;
+  timing.bubble = MedianOf(last_->bubbles);
+  timing.awaited = MedianOf(last_->awaited);
   Workload work = last_->work;
   last_->meter.Describe(work);
   ASSIGN_OR_RETURN(timing.predicted, Simulate(last_->schedule, work));

@@ -255,10 +255,11 @@ class Pipeline {
     return last_ ? &last_->schedule : nullptr;
   }
   // The measured and the predicted course of steps by that schedule, in
-  // seconds: the median bubble of the timed steps, and a simulation with the
-  // mean costs of their instructions and of the copies between GPUs. Returns
-  // FailedPrecondition until a step counts: the first one of a batch size,
-  // which reserves memory and chooses kernels, does not.
+  // seconds: the medians of the timed steps' bubbles and waits for replicas,
+  // and a simulation with the mean costs of their instructions and of the
+  // copies between GPUs. Returns FailedPrecondition until a step counts: the
+  // first one of a batch size, which reserves memory and chooses kernels, does
+  // not.
   absl::StatusOr<PipelineTiming> Timing();
 
   // Returns the links from each stage to those that it sends values to, in
@@ -282,6 +283,7 @@ class Pipeline {
     Schedule schedule;
     CostMeter meter;              // by micro-batch
     std::vector<double> bubbles;  // of timed steps with the present schedule
+    std::vector<double> awaited;  // likewise, AwaitedOf
     int steps = 0;
     bool by_costs = false;
   };

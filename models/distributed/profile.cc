@@ -23,12 +23,6 @@ namespace {
 
 using ProfileClock = std::chrono::steady_clock;
 
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<long>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 // Returns part * a + rest * b.
 UnitCosts Mixed(const UnitCosts& a, double part, const UnitCosts& b,
                 double rest) {

@@ -54,11 +54,8 @@ absl::Status ProgramRun::Run() {
     }
     for (const auto& [index, stage] : stages_) stage.compute.streams().Join();
     for (auto& [index, stage] : stages_) stage.compute.MoveStatistics();
-    for (const auto& [index, stage] : stages_) {
-      if (stage.replicas == nullptr) continue;
-      RETURN_IF_ERROR(stage.compute.spec().Explain(
-          Annotate(stage.replicas->Finish(gradients_), "replicas")));
-    }
+    for (const auto& [index, stage] : stages_)
+      if (stage.replicas != nullptr) RETURN_IF_ERROR(AwaitMeans(stage));
     return absl::OkStatus();
   });
 }
@@ -214,6 +211,23 @@ void ProgramRun::WeightGrad(const Instruction& step, Entry& at) {
   beside.WaitFor(stream);
   const StreamScope scope(beside);
   OnDevice(step, {}, [&] { at.compute.WeightGrad(step.micro_batch); });
+}
+
+// The host waits, so on a GPU the time begins with the end of the backward and
+// ends with the last reduction.
+absl::Status ProgramRun::AwaitMeans(const Entry& at) {
+  absl::Status status;
+  const auto finish = [&] { status = at.replicas->Finish(gradients_); };
+  const StageSpec& spec = at.compute.spec();
+  if (trace_ == nullptr) {
+    finish();
+  } else {
+    trace_->Time({.name = "await reductions",
+                  .kind = StepTrace::Kind::kWait,
+                  .track = absl::StrCat("stage ", spec.index)},
+                 CurrentStream(at.compute.device()), finish);
+  }
+  return spec.Explain(Annotate(status, "replicas"));
 }
 
 // The time begins when the stream has reached the work and `needed`, which may

@@ -86,6 +86,8 @@ class ProgramRun {
   void Forward(const Instruction& step, Entry& at, OutputsOfStages inputs);
   void Backward(const Instruction& step, Entry& at, Parcels gradients);
   void WeightGrad(const Instruction& step, Entry& at);
+  // Waits until the gradients of a stage are the means over its replicas.
+  absl::Status AwaitMeans(const Entry& at);
   template <typename Work>
   void OnDevice(const Instruction& step, const Values& needed,
                 const Work& work);

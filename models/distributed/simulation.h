@@ -49,6 +49,9 @@ struct PipelineTiming {
   // Measured: the mean worker's idle share of the median step.
   double bubble = 0;
   Simulation predicted;  // from the measured costs
+  // Measured: the share of the median step in which the mean worker waits for
+  // the gradients of replicas, after its last backward.
+  double awaited = 0;
 };
 
 // A step under construction: when the instructions given so far begin and end,

@@ -223,10 +223,13 @@ struct StepTimes {
   std::vector<CopyTime> copies = {};  // through windows of GPUs
   double until_begin = 0;             // as until_end, of the first instruction
   double gap = 0;  // the shortest time between two instructions
+  // After the last instruction, until the gradients of replicas were reduced.
+  double awaited = 0;
   static constexpr auto Fields() {
     return std::tuple{&StepTimes::instructions, &StepTimes::busy,
                       &StepTimes::until_end,    &StepTimes::copies,
-                      &StepTimes::until_begin,  &StepTimes::gap};
+                      &StepTimes::until_begin,  &StepTimes::gap,
+                      &StepTimes::awaited};
   }
 };
 

@@ -180,6 +180,8 @@ StepTimes TimesOf(const std::vector<Span>& spans) {
     if (span.link)
       times.copies.push_back(
           {*span.link, 1e-3 * (span.end_ms - span.begin_ms)});
+    if (span.kind == StepTrace::Kind::kWait)
+      times.awaited += 1e-3 * (span.end_ms - span.begin_ms);
     if (!span.instruction) continue;
     compute.push_back(span);
     begin_ms = std::min(begin_ms, span.begin_ms);
@@ -218,6 +220,16 @@ std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
     busy += report.times->busy;
   }
   return 1 - busy / (end * static_cast<double>(reports.size()));
+}
+
+std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports) {
+  double end = 0, awaited = 0;
+  for (const GroupReport& report : reports) {
+    if (!report.times) return std::nullopt;
+    end = std::max(end, report.times->until_end + report.times->awaited);
+    awaited += report.times->awaited;
+  }
+  return awaited / (end * static_cast<double>(reports.size()));
 }
 
 double BubbleOf(const std::vector<Span>& spans,

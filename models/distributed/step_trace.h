@@ -22,7 +22,7 @@ namespace baton::dist {
 // one thread.
 class StepTrace {
  public:
-  enum class Kind { kCompute, kCopy };
+  enum class Kind { kCompute, kCopy, kWait };
   struct Span {
     std::string name = {};
     Kind kind = Kind::kCompute;
@@ -77,6 +77,10 @@ CostMeter MeterOf(const std::vector<StepTrace::Span>& spans,
 // The mean worker's idle share of the time until the last worker ends; nullopt
 // unless all reports have times.
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
+// The share of the time until the last worker has all gradients of its replicas
+// in which the mean worker waits for those of others after its last
+// instruction; nullopt unless all reports have times.
+std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports);
 // The mean worker's idle share of the time between the begin of the first
 // instruction and the end of the last one.
 double BubbleOf(const std::vector<StepTrace::Span>& spans,

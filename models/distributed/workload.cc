@@ -24,6 +24,12 @@ double StageCosts::of(StageOp op) const {
   return 0;
 }
 
+double MedianOf(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t count = values.size();
+  return (values[(count - 1) / 2] + values[count / 2]) / 2;
+}
+
 int Workload::workers() const {
   return worker_of_stage.empty()
              ? 0

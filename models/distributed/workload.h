@@ -25,6 +25,9 @@ struct StageCosts {
   }
 };
 
+// Of at least one value; of two in the middle their mean.
+double MedianOf(std::vector<double> values);
+
 // The stages and micro-batches that a schedule is made for. Plain data.
 struct Workload {
   std::vector<int> worker_of_stage;  // counted from 0

@@ -34,6 +34,10 @@ const char* NameOf(CollectiveKind kind) {
       return "barrier";
     case CollectiveKind::kReplay:
       return "replay";
+    case CollectiveKind::kSend:
+      return "send";
+    case CollectiveKind::kReceive:
+      return "receive";
   }
   return "collective";  // unknown: from a newer worker
 }
@@ -87,7 +91,13 @@ std::string Collective::ToString() const {
   }
   if (format == MemoryFormat::kChannelsLast)
     absl::StrAppend(&text, " channels-last");
-  if (root >= 0) absl::StrAppend(&text, ", root ", root);
+  if (is_passing()) {
+    const bool sends = kind == CollectiveKind::kSend;
+    absl::StrAppend(&text, sends ? " to" : " from", " rank ", root, ", tag ",
+                    tag);
+  } else if (root >= 0) {
+    absl::StrAppend(&text, ", root ", root);
+  }
   return text;
 }
 

@@ -30,6 +30,8 @@ enum class CollectiveKind : uint8_t {
   kAllToAll,
   kBarrier,
   kReplay,  // of a graph with `count` recorded collectives
+  kSend,    // these two only in records
+  kReceive,
 };
 
 // One collective. All members must call it with equal values of these fields;
@@ -39,17 +41,23 @@ struct Collective {
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
   int64_t count = 0;  // elements a member sends or receives, the lesser
-  int32_t root = -1;  // rank in the group; -1: all members do the same
+  // Rank in the group, or of the other end of a send or receive; -1: all
+  // members do the same.
+  int32_t root = -1;
   MemoryFormat format = MemoryFormat::kContiguous;
   std::vector<int64_t> sizes{};  // of each of several tensors; sum: count
+  int32_t tag = 0;               // of a send or receive
 
   std::string ToString() const;  // "all_reduce sum f32[1024]"
+  bool is_passing() const {      // a send or receive
+    return kind == CollectiveKind::kSend || kind == CollectiveKind::kReceive;
+  }
   friend bool operator==(const Collective&, const Collective&) = default;
   static constexpr auto Fields() {
     return std::tuple{&Collective::kind,  &Collective::op,
                       &Collective::dtype, &Collective::count,
                       &Collective::root,  &Collective::format,
-                      &Collective::sizes};
+                      &Collective::sizes, &Collective::tag};
   }
 };
 

@@ -136,6 +136,8 @@ absl::Status CpuBackend::Carry(const CollectiveWork& work) {
       task.element = 1;
       task.in = task.out = &token;
       return AllReduce(task);
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
     case CollectiveKind::kReplay:
       break;
   }

@@ -32,7 +32,9 @@ std::string DifferenceOf(const Collective& what, uint64_t sequence,
                          const MemberFlight& member) {
   if (!member.records.has_value())
     return absl::StrCat(member.member, " does not answer");
-  const auto& records = *member.records;
+  std::vector<FlightRecord> records;
+  for (const FlightRecord& record : *member.records)
+    if (!record.what.is_passing()) records.push_back(record);
   const auto found = std::find_if(
       records.begin(), records.end(),
       [&](const auto& record) { return record.sequence == sequence; });

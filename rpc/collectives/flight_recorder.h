@@ -15,10 +15,11 @@
 
 namespace baton::rpc {
 
-// One collective as a member called it. Plain data.
+// One collective, send or receive as a member called it. Plain data.
 struct FlightRecord {
   enum class State : uint8_t { kQueued, kRunning, kDone, kFailed };
-  uint64_t sequence = 0;  // from 1, in each group
+  // From 1, in each group; sends and receives are counted by themselves.
+  uint64_t sequence = 0;
   Collective what;
   State state = State::kQueued;
 
@@ -29,10 +30,11 @@ struct FlightRecord {
   }
 };
 
-// The latest collectives that a member of a group has called. Thread-safe.
+// The latest calls of a member of a group: its collectives, or its sends and
+// receives. Thread-safe.
 class FlightRecorder {
  public:
-  static constexpr size_t kKept = 64;  // records of ended collectives
+  static constexpr size_t kKept = 64;  // records of ended calls
 
   uint64_t Begin(const Collective& what);  // returns its number
   void Set(uint64_t sequence, FlightRecord::State state);

@@ -290,6 +290,8 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
       return group_->Exchange(work.out, work.in, what.count, all_, all_);
     case CollectiveKind::kReplay:  // enqueued by the graph
       return absl::OkStatus();
+    case CollectiveKind::kSend:
+    case CollectiveKind::kReceive:
     case CollectiveKind::kBarrier:
       break;
   }

@@ -153,8 +153,9 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   absl::Status status() const;
   // Breaks the group at all members.
   void Abort(const absl::Status& why);
-  // Returns the latest calls of this member.
-  std::vector<FlightRecord> records() const { return recorder_.Records(); }
+  // Returns the latest calls of this member: collectives in their order, then
+  // sends and receives in theirs.
+  std::vector<FlightRecord> records() const;
 
   // Called for messages of other members and for changes of membership.
   Future<void> TakeChunk(const ChunkMessage& chunk);
@@ -214,7 +215,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   void Compare(std::function<void(std::vector<MemberFlight>)> then);
   // Returns false if the group is broken already or not open yet.
   bool Break(const absl::Status& why);
-  Future<void> Watch(Future<void> done, const std::string& what,
+  // Records a send or receive until it is done, or its deadline has passed.
+  Future<void> Watch(Future<void> done, const Collective& what,
                      const CollectiveOptions& options);
 
   Agent& agent_;
@@ -235,7 +237,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   std::unique_ptr<NcclBackend> gpu_;  // null: see no_gpu_
   absl::Status no_gpu_;
 
-  FlightRecorder recorder_;
+  FlightRecorder recorder_;  // of collectives
+  FlightRecorder passed_;    // of sends and receives
   MemberMailbox mailbox_;
   Mutex post_mutex_;  // calls are queued in the order of their numbers
   // The latest deadline of the calls queued so far.

@@ -254,7 +254,11 @@ Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
   return Watch(agent_.Async<&collective_calls::TakeLetter>(
                    members_[peer], CallOptions{.timeout = kNoLimit},
                    tickets_[peer], letter),
-               absl::StrCat("send to ", NameOfRank(to), ", tag ", tag),
+               {.kind = Kind::kSend,
+                .dtype = tensor.dtype(),
+                .count = tensor.numel(),
+                .root = to,
+                .tag = tag},
                options);
 }
 
@@ -267,7 +271,11 @@ Future<void> ProcessGroup::Receive(const Tensor& into, int from, int tag,
   if (const absl::Status checked = CheckNotRecorded("receive"); !checked.ok())
     return ReadyFuture<void>(checked);
   return Watch(mailbox_.Receive(tickets_[static_cast<size_t>(from)], tag, into),
-               absl::StrCat("receive from ", NameOfRank(from), ", tag ", tag),
+               {.kind = Kind::kReceive,
+                .dtype = into.dtype(),
+                .count = into.numel(),
+                .root = from,
+                .tag = tag},
                options);
 }
 

@@ -208,13 +208,28 @@ void ProcessGroup::Compare(
   }
 }
 
-Future<void> ProcessGroup::Watch(Future<void> done, const std::string& what,
+std::vector<FlightRecord> ProcessGroup::records() const {
+  std::vector<FlightRecord> records = recorder_.Records();
+  for (FlightRecord& each : passed_.Records())
+    records.push_back(std::move(each));
+  return records;
+}
+
+Future<void> ProcessGroup::Watch(Future<void> done, const Collective& what,
                                  const CollectiveOptions& options) {
   Promise<void> promise;
-  const auto fail = [weak = weak_from_this(), promise,
-                     what](const absl::Status& status) {
-    if (const auto self = weak.lock()) self->Abort(Annotate(status, what));
-    promise.Set(Annotate(status, what));
+  const uint64_t number = passed_.Begin(what);
+  passed_.Set(number, State::kRunning);
+  const std::string call = absl::StrCat(
+      what.kind == CollectiveKind::kSend ? "send to " : "receive from ",
+      NameOfRank(what.root), ", tag ", what.tag);
+  const auto fail = [weak = weak_from_this(), promise, number,
+                     call](const absl::Status& status) {
+    if (const auto self = weak.lock()) {
+      self->passed_.Set(number, State::kFailed);
+      self->Abort(Annotate(status, call));
+    }
+    promise.Set(Annotate(status, call));
   };
   const Timer::Id alarm =
       agent_.timer().At(DeadlineOf(options), [fail, weak = weak_from_this()] {
@@ -224,10 +239,11 @@ Future<void> ProcessGroup::Watch(Future<void> done, const std::string& what,
           fail(absl::DeadlineExceededError("nobody met it in time"));
         });
       });
-  done.OnReady([promise, fail, alarm,
+  done.OnReady([promise, fail, alarm, number,
                 self = shared_from_this()](const absl::Status& status) {
     self->agent_.timer().Cancel(alarm);
     if (status.ok() || absl::IsInvalidArgument(status)) {
+      self->passed_.Set(number, status.ok() ? State::kDone : State::kFailed);
       promise.Set(status);
     } else {
       fail(status);

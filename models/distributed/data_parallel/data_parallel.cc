@@ -126,7 +126,6 @@ absl::Status DataParallel::AwaitOrLeave(std::vector<Future<void>> calls) {
 }
 
 void DataParallel::Shard() {
-  order_known_ = true;
   for (size_t bucket = 0; bucket < buckets_->size(); ++bucket) {
     const std::vector<size_t>& members = buckets_->parameters(bucket);
     std::vector<Tensor> tensors;
@@ -150,8 +149,9 @@ Tensor DataParallel::ShardOf(const Tensor& all) const {
 absl::Status DataParallel::GatherParameters() {
   RETURN_IF_ERROR(AwaitFormer());
   std::vector<Future<void>> calls;
+  // The forward needs last what the backward has first.
   for (size_t i = weights_.size(); i > 0; --i) {
-    const Tensor& all = weights_[i - 1].all;
+    const Tensor& all = weights_[buckets_->order()[i - 1]].all;
     calls.push_back(group_->AllGather(all, ShardOf(all)));
   }
   return AwaitOrLeave(std::move(calls));

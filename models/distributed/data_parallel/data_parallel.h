@@ -68,11 +68,12 @@ inline constexpr char kDataParallelTrack[] = "data parallel";
 // Gradients are in buckets, which are reduced while backward goes on. In the
 // first step the buckets follow the reverse order of the parameters, and from
 // the second step on the order in which the first member's gradients were
-// ready, or still the reverse order with shard_optimizer, whose shards stay as
-// they are. Gradients are views of the buckets and change with the next
-// Backward. A parameter that no member's loss reaches keeps its gradient; if
-// only some members reach it, the others count as 0 in the mean. All members
-// must make the same calls in the same order; an error at one breaks the group.
+// ready. With shard_optimizer, whose shards stay as they are, they then are
+// reduced, and parameters gathered, in that order. Gradients are views of the
+// buckets and change with the next Backward. A parameter that no member's loss
+// reaches keeps its gradient; if only some members reach it, the others count
+// as 0 in the mean. All members must make the same calls in the same order; an
+// error at one breaks the group.
 //
 // If one member is on a GPU, all must be. Later work on the GPU then waits
 // there for the gradients, and no call waits for the GPU: an error on it is

@@ -91,9 +91,10 @@ class DataParallel::Pass {
  private:
   GradientBucket BucketOf(size_t number) const {
     const GradientBuckets& buckets = *parallel_.buckets_;
+    const size_t index = buckets.order()[number];
     GradientBucket bucket{.number = number,
-                          .all = buckets.all(number),
-                          .parameters = buckets.parameters(number)};
+                          .all = buckets.all(index),
+                          .parameters = buckets.parameters(index)};
     for (const size_t i : bucket.parameters)
       bucket.gradients.push_back(buckets.view(i));
     return bucket;
@@ -164,6 +165,13 @@ absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
   const bool scaled =
       std::any_of(grad_outputs.begin(), grad_outputs.end(),
                   [](const Tensor& scale) { return scale.defined(); });
+  // Before the others hear of the step, so that it harms nobody.
+  if (scaled && options_.power_sgd_rank > 0) {
+    return absl::InvalidArgumentError(
+        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
+        "scale lets overflow would stay in the error that is kept. Train in "
+        "bf16 or f32, without a scale; other weights go into the loss");
+  }
   return Run(
       [&](const LeafTaker& take) {
         autograd::Backward(outputs, grad_outputs, /*retain_graph=*/false,
@@ -217,12 +225,6 @@ absl::Status DataParallel::Compute(const Backwards& backward, Pass& pass,
 
 absl::Status DataParallel::Reduce(const Backwards& backward, bool scaled) {
   const auto begin = Now::now();
-  if (scaled && options_.power_sgd_rank > 0) {
-    return absl::InvalidArgumentError(
-        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
-        "scale lets overflow would stay in the error that is kept. Train in "
-        "bf16 or f32, without a scale; other weights go into the loss");
-  }
   RETURN_IF_ERROR(AwaitFormer());
   RETURN_IF_ERROR(MeetOthers(true));
   Pass pass(*this);
@@ -346,6 +348,10 @@ absl::Status DataParallel::AdoptOrder(const std::vector<size_t>& order) {
     add(static_cast<size_t>(i));
   if (whole.size() != parameters_.size())
     return absl::DataLossError("an order of parameters that is none");
+  if (options_.shard_optimizer) {
+    buckets_->Reorder(whole);
+    return absl::OkStatus();
+  }
   buckets_ =
       std::make_unique<GradientBuckets>(parameters_, whole, options_.buckets);
   return absl::OkStatus();

@@ -3,6 +3,7 @@
 
 #include "models/distributed/data_parallel/gradient_buckets.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/ops/arithmetic.h"
@@ -106,6 +107,7 @@ void GradientBuckets::Close(Filling filling, int64_t multiple) {
   for (size_t part = 0; part < filling.parameters.size(); ++part)
     places_[filling.parameters[part]] = {.bucket = buckets_.size(),
                                          .part = part};
+  order_.push_back(buckets_.size());
   buckets_.push_back({.flat = FlatTensor::Like(filling.tensors, multiple),
                       .parameters = std::move(filling.parameters)});
 }
@@ -113,6 +115,14 @@ void GradientBuckets::Close(Filling filling, int64_t multiple) {
 const Tensor& GradientBuckets::view(size_t parameter) const {
   const Place& place = places_[parameter];
   return buckets_[place.bucket].flat.parts[place.part];
+}
+
+void GradientBuckets::Reorder(const std::vector<size_t>& parameters) {
+  std::vector<size_t> last(buckets_.size());  // place in `parameters`
+  for (size_t i = 0; i < parameters.size(); ++i)
+    last[places_[parameters[i]].bucket] = i;
+  std::sort(order_.begin(), order_.end(),
+            [&](size_t a, size_t b) { return last[a] < last[b]; });
 }
 
 void GradientBuckets::Begin() {
@@ -145,7 +155,8 @@ size_t GradientBuckets::Put(size_t parameter, const Gradient& gradient) {
   if (!place.has) --bucket.missing;
   place.has = before.defined() || gradient.defined();
   if (bucket.missing == 0) Fill(bucket);
-  while (ready_ < buckets_.size() && buckets_[ready_].missing == 0) ++ready_;
+  while (ready_ < order_.size() && buckets_[order_[ready_]].missing == 0)
+    ++ready_;
   return ready_;
 }
 

@@ -40,7 +40,7 @@ struct BucketSizes {
 // Packs the gradients of many parameters into few tensors, so that work on them
 // can begin while other gradients are still being computed. A backward pass
 // adds gradients one by one; a bucket is ready when all of its gradients are
-// there and all earlier buckets are ready. Thread-compatible.
+// there and all buckets before it in their order are ready. Thread-compatible.
 class GradientBuckets {
  public:
   // `order` is the expected order of the gradients, as indices into
@@ -59,11 +59,17 @@ class GradientBuckets {
     return buckets_[bucket].parameters;
   }
   bool has(size_t parameter) const { return places_[parameter].has; }
+  // The buckets in the order in which they become ready: at first 0, 1, 2...
+  const std::vector<size_t>& order() const { return order_; }
+  // Orders them by their last gradients in this order of all parameters; what
+  // is in a bucket stays as it is. Call it between passes.
+  void Reorder(const std::vector<size_t>& parameters);
 
   void Begin();
   // Copies the gradient, or its sum with the parameter's existing gradient; on
   // a GPU it copies all gradients of a bucket once the bucket is ready. Returns
-  // the number of buckets that are now ready.
+  // the number of buckets that are now ready, which are the first ones in
+  // order().
   size_t Put(size_t parameter, const Gradient& gradient);
   // Fills in missing gradients with the parameters' existing ones, or zeros.
   void PutTheRest();
@@ -94,6 +100,7 @@ class GradientBuckets {
 
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;  // by parameter
+  std::vector<size_t> order_;  // of the buckets
   size_t ready_ = 0;           // number of ready buckets
 };
 

@@ -207,8 +207,11 @@ TEST(Resnet50Ddp, TracesPipelinesThatAreCopies) {
       4);
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   const std::vector<TracedSpan> spans = SpansOf(path);
-  for (const std::string worker : {"worker1", "worker2", "worker3", "worker4"})
-    EXPECT_GT(SpansNamed(spans, worker, "all_reduce").size(), 0u) << worker;
+  for (const std::string worker :
+       {"worker1", "worker2", "worker3", "worker4"}) {
+    for (const std::string name : {"all_reduce", "await reductions"})
+      EXPECT_GT(SpansNamed(spans, worker, name).size(), 0u) << worker << name;
+  }
 }
 
 TEST(Resnet50Ddp, NamesATraceThatCannotBeWrittenBeforeItTrains) {
@@ -227,6 +230,8 @@ TEST(Resnet50Ddp, TrainsCopiesThatArePipelines) {
   ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("ddp: scaling efficiency: "));
   EXPECT_THAT(outcome.output, HasSubstr("ddp: schedule 1f1b, bubble "));
+  EXPECT_THAT(outcome.output,
+              ContainsRegex("ddp: .*% of the time waits for gradients"));
   std::ifstream file(results);
   std::vector<nlohmann::json> found;
   for (std::string line; std::getline(file, line);)
@@ -236,6 +241,8 @@ TEST(Resnet50Ddp, TrainsCopiesThatArePipelines) {
   EXPECT_EQ(found[1]["workers"], 4);
   EXPECT_EQ(found[1]["replicas"], 2);
   EXPECT_GT(found[1]["efficiency"], 0);
+  EXPECT_GT(found[1]["waited_share"], 0);
+  EXPECT_LT(found[1]["waited_share"], 1);
   EXPECT_GT(found[1]["images_per_s"], 0);
   for (const auto& each : found) {
     EXPECT_EQ(each["pipeline_stages"], 2);

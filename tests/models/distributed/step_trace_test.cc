@@ -102,6 +102,7 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
       span("1BW0", StageOp::kBackward, 1, 0, 15, 20),
       span("1BW0", StageOp::kBackward, 1, 0, 20, 21),  // its second part
       {"copy", Kind::kCopy, "x", 0, 100},
+      {"await", Kind::kWait, "x", 30, 37},
       span("0B0", StageOp::kInputGrad, 0, 0, 21, 25),
       span("0W0", StageOp::kWeightGrad, 0, 0, 24, 30)};
   Workload work;
@@ -130,11 +131,17 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   EXPECT_DOUBLE_EQ(times.until_begin, 10e-3);
   EXPECT_EQ(times.gap, 0);
   EXPECT_DOUBLE_EQ(times.until_end, 30e-3);
-  const auto report = [](double busy, double until_end) {
-    return GroupReport{.last = {}, .times = StepTimes{{}, busy, until_end}};
+  EXPECT_DOUBLE_EQ(times.awaited, 7e-3);
+  const auto report = [](double busy, double until_end, double awaited = 0) {
+    return GroupReport{
+        .last = {},
+        .times = StepTimes{
+            .busy = busy, .until_end = until_end, .awaited = awaited}};
   };
   EXPECT_DOUBLE_EQ(*BubbleOf({report(2, 10), report(4, 8)}), 0.7);
   EXPECT_FALSE(BubbleOf({report(2, 10), GroupReport()}).has_value());
+  EXPECT_DOUBLE_EQ(*AwaitedOf({report(2, 8, 2), report(4, 4, 1)}), 0.15);
+  EXPECT_FALSE(AwaitedOf({report(2, 10), GroupReport()}).has_value());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ namespace {
 
 using rpc::ProcessGroup;
 using rpc::ReduceOp;
+using ::testing::ElementsAre;
 
 // With BATON_TEST_DEVICE=cuda that of GPUs alone, of which each member has one.
 std::vector<GroupKind> KindsHere() {
@@ -38,6 +40,13 @@ const int64_t kSizes[] = {1, 1000, 4097, 300'001};
 std::string NameOfCase(
     const ::testing::TestParamInfo<Collectives::ParamType>& info) {
   return absl::StrCat(std::get<1>(info.param).name, std::get<0>(info.param));
+}
+
+std::vector<std::string> RecordsOf(const ProcessGroup& group) {
+  std::vector<std::string> records;
+  for (const rpc::FlightRecord& record : group.records())
+    records.push_back(record.ToString());
+  return records;
 }
 
 Tensor Part(const Tensor& all, size_t i, int64_t count) {
@@ -226,6 +235,16 @@ TEST_P(Collectives, SentTensorsAreReceivedInOrderByTag) {
       from.Send(second, rank),    to.Receive(into_first, 0),
       to.Receive(into_second, 0), from.Send(second, rank, 7)};
   for (const auto& call : calls) EXPECT_THAT(call.Await(), IsOk());
+  EXPECT_THAT(
+      RecordsOf(from),
+      ElementsAre(
+          absl::StrCat("#1 send f32[70000] to rank ", rank, ", tag 0, done"),
+          absl::StrCat("#2 send f32[3] to rank ", rank, ", tag 0, done"),
+          absl::StrCat("#3 send f32[3] to rank ", rank, ", tag 7, done")));
+  EXPECT_THAT(RecordsOf(to),
+              ElementsAre("#1 receive f32[3] from rank 0, tag 7, done",
+                          "#2 receive f32[70000] from rank 0, tag 0, done",
+                          "#3 receive f32[3] from rank 0, tag 0, done"));
   EXPECT_TRUE(SameBits(into_first, first));
   EXPECT_TRUE(SameBits(into_second, second));
   EXPECT_TRUE(SameBits(other, second));

@@ -12,6 +12,7 @@ using State = FlightRecord::State;
 
 const Collective kReduction{.kind = CollectiveKind::kAllReduce, .count = 8};
 const Collective kBarrier{};
+const Collective kSend{.kind = CollectiveKind::kSend, .count = 8, .root = 0};
 
 TEST(FlightRecorder, KeepsTheLastOnesAndAllThatHaveNotEnded) {
   FlightRecorder recorder;
@@ -46,11 +47,14 @@ TEST(CompareFlights, NamesEachMemberThatDoesNotTakePart) {
       {"rank 3 (d)", std::nullopt},
       {"rank 4 (e)", std::vector<FlightRecord>{}},
       {"rank 5 (f)",
-       {{{2, kReduction, State::kDone}, {3, kBarrier, State::kQueued}}}}};
+       {{{2, kReduction, State::kDone}, {3, kBarrier, State::kQueued}}}},
+      {"rank 6 (g)",  // a send is no collective
+       {{{1, kBarrier, State::kDone}, {2, kSend, State::kRunning}}}}};
   EXPECT_EQ(CompareFlights(kReduction, 2, members),
             "rank 1 (b) has not begun it, its last is #1 barrier, done; "
             "rank 2 (c) does #2 barrier, running; rank 3 (d) does not answer; "
-            "rank 4 (e) has begun nothing yet");
+            "rank 4 (e) has begun nothing yet; "
+            "rank 6 (g) has not begun it, its last is #1 barrier, done");
 }
 
 TEST(CompareFlights, SaysNothingWhereAllDoTheSame) {

@@ -257,12 +257,17 @@ TEST_P(DataParallelOf, GradientsMayTravelInLessThanTheyAre) {
 
 // The first layer, which is registered last, is the first in the buckets at the
 // beginning, and none is reduced before its gradients are there.
-TEST(LearningDataParallel, ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
+class LearningDataParallel : public ::testing::TestWithParam<bool> {};
+
+TEST_P(LearningDataParallel,
+       ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
   const Groups groups(2);
   OnEach(2, [&](size_t rank) {
     TwoLayers model(1);
-    const auto parallel = DataParallel::Make(
-        model, groups[rank], {.buckets = {.first = 1, .others = 1, .last = 1}});
+    const auto parallel =
+        DataParallel::Make(model, groups[rank],
+                           {.buckets = {.first = 1, .others = 1, .last = 1},
+                            .shard_optimizer = GetParam()});
     ASSERT_THAT(parallel, IsOk());
     const auto step = [&](const auto& watch) {
       Variable hidden = model.Before(Inputs(6, rank));
@@ -287,6 +292,11 @@ TEST(LearningDataParallel, ReducesInTheSecondStepWhatIsThereWhileBackwardRuns) {
     EXPECT_TRUE(*reduced);
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Optimizer, LearningDataParallel, ::testing::Bool(),
+                         [](const auto& info) {
+                           return info.param ? "Divided" : "Whole";
+                         });
 
 TEST(ShardedDataParallel, ClipsByTheNormOfAllShards) {
   constexpr size_t kRanks = 3;

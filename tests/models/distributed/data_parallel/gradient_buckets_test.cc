@@ -76,6 +76,19 @@ TEST(GradientBuckets, AreReadyInOrderWhenAllOfThemAreThere) {
   EXPECT_EQ(buckets.Put(3, Tensor::Ones({5, 2})), 1u);
 }
 
+TEST(GradientBuckets, BecomeReadyInTheOrderThatTheyAreGiven) {
+  const std::vector<Variable> parameters = Four();
+  GradientBuckets buckets(parameters, {3, 2, 1, 0},
+                          {.first = 40, .others = 80});
+  EXPECT_EQ(buckets.order(), (std::vector<size_t>{0, 1, 2, 3}));
+  buckets.Reorder({0, 3, 1, 2});
+  EXPECT_EQ(buckets.order(), (std::vector<size_t>{3, 0, 2, 1}));
+  EXPECT_EQ(buckets.parameters(3), (std::vector<size_t>{0}));
+  buckets.Begin();
+  EXPECT_EQ(buckets.Put(3, Tensor::Ones({5, 2})), 0u);
+  EXPECT_EQ(buckets.Put(0, Tensor::Ones({10})), 2u);
+}
+
 TEST(GradientBuckets, AddToWhatAParameterHas) {
   std::vector<Variable> parameters = Four();
   GradientBuckets buckets(parameters, {0, 1, 2, 3}, {});

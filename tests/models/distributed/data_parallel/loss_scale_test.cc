@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/cast.h"
 #include "autograd/functions/loss.h"
@@ -24,8 +27,8 @@
 #include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/rpc/collectives/groups.h"
 
-// Replicas whose loss has a scale, as f16 needs it; of GPUs with
-// BATON_TEST_DEVICE=cuda.
+// Replicas in half precision, and whose loss has a scale, as f16 needs it; of
+// GPUs with BATON_TEST_DEVICE=cuda.
 namespace baton::dist {
 namespace {
 
@@ -130,9 +133,9 @@ TEST(DataParallelLossScale, SkipsAtAllAStepThatOverflowsInOneShard) {
   });
 }
 
-// Eight steps in f16, with a scale that overflows in the first one and then,
-// three steps after it, in the fifth, which GPUs replay.
-constexpr int kHalfSteps = 8, kSkipped = 2;
+// Eight steps. In f16 they have a scale that overflows in the first one and
+// then, three steps after it, in the fifth, which GPUs replay.
+constexpr int kHalfSteps = 8;
 constexpr int64_t kHalfImages = 6;  // of a member
 constexpr double kTooLarge = 1 << 28, kFits = 1 << 14;
 
@@ -147,15 +150,19 @@ Tensor HalfLabelsOf(size_t rank) {
 
 class LeNetInHalf {
  public:
-  LeNetInHalf(const Groups& groups, size_t rank, bool shard)
+  LeNetInHalf(const Groups& groups, size_t rank, DType dtype, bool shard)
       : device_(groups.device(rank)),
+        dtype_(dtype),
         generator_(1),
-        model_(generator_),
-        scaler_({device_}, {.scale = kTooLarge,
-                            .growth = kTooLarge / kFits,
-                            .backoff = kFits / kTooLarge,
-                            .interval = 3}) {
-    model_.LowerPrecision(DType::kF16);
+        model_(generator_) {
+    if (dtype == DType::kF16) {
+      scaler_.emplace(std::vector<Device>{device_},
+                      optim::GradScalerOptions{.scale = kTooLarge,
+                                               .growth = kTooLarge / kFits,
+                                               .backoff = kFits / kTooLarge,
+                                               .interval = 3});
+    }
+    model_.LowerPrecision(dtype);
     model_.To(device_);
     auto made =
         DataParallel::Make(model_, groups[rank],
@@ -177,10 +184,9 @@ class LeNetInHalf {
     std::vector<double> losses;
     for (int i = 0; i < kHalfSteps; ++i) {
       losses.push_back(
-          step_
-              ->Run({images.To(device_).To(DType::kF16), labels.To(device_)})[0]
+          step_->Run({images.To(device_).To(dtype_), labels.To(device_)})[0]
               .Item());
-      scales_.push_back(scaler_.scale(device_).Item());
+      if (scaler_) scales_.push_back(scaler_->scale(device_).Item());
     }
     EXPECT_EQ(step_->replays(), device_.is_cuda() ? kHalfSteps - 2 : 0);
     EXPECT_THAT(parallel_->GatherParameters(), IsOk());
@@ -193,6 +199,7 @@ class LeNetInHalf {
       parameters.push_back(each.tensor().To(Device::Cpu()));
     return parameters;
   }
+  // After each step, in f16.
   const std::vector<double>& scales() const { return scales_; }
 
  private:
@@ -201,8 +208,9 @@ class LeNetInHalf {
     sgd_->ZeroGrad();
     const Variable loss = autograd::CrossEntropy(
         autograd::Cast(model_(Variable(images)), DType::kF32), labels);
-    Check(parallel_->Backward({loss}, {scaler_.scale(device_)}));
-    scaler_.Step(*sgd_);
+    const Tensor scale = scaler_ ? scaler_->scale(device_) : Tensor();
+    Check(parallel_->Backward({loss}, {scale}));
+    scaler_ ? scaler_->Step(*sgd_) : sgd_->Step();
     return loss.tensor();
   }
   static void Check(const absl::Status& status) {
@@ -210,18 +218,31 @@ class LeNetInHalf {
   }
 
   const Device device_;
+  const DType dtype_;
   Generator generator_;
   models::LeNet model_;
   std::unique_ptr<DataParallel> parallel_;
   std::unique_ptr<optim::Sgd> sgd_;
-  optim::GradScaler scaler_;
+  std::optional<optim::GradScaler> scaler_;  // of f16
   std::unique_ptr<nn::GraphedStep> step_;
-  std::vector<double> scales_;  // after each step
+  std::vector<double> scales_;
 };
 
-// One process in f32, on the CPU, on the images of all.
-class HalfTraining : public ::testing::TestWithParam<bool> {
+// In a dtype, with the optimizer's state whole or divided.
+class HalfTraining : public ::testing::TestWithParam<std::tuple<DType, bool>> {
  protected:
+  DType dtype() const { return std::get<0>(GetParam()); }
+  bool shard() const { return std::get<1>(GetParam()); }
+  // The number of steps that have been taken before each.
+  std::vector<size_t> Taken() const {
+    if (dtype() == DType::kF16) return {0, 0, 1, 2, 3, 3, 4, 5};
+    return {0, 1, 2, 3, 4, 5, 6, 7};
+  }
+  std::vector<double> Scales() const {
+    if (dtype() != DType::kF16) return {};
+    return {kFits, kFits, kFits, kTooLarge, kFits, kFits, kFits, kTooLarge};
+  }
+  // One process in f32, on the CPU, on the images of all.
   void TrainWhole(size_t members) {
     std::vector<Tensor> images, labels;
     for (size_t rank = 0; rank < members; ++rank) {
@@ -231,7 +252,7 @@ class HalfTraining : public ::testing::TestWithParam<bool> {
     Generator generator(1);
     models::LeNet whole(generator);
     optim::Sgd sgd(whole.Parameters(), {.lr = 0.05, .momentum = 0.9});
-    for (int i = 0; i < kHalfSteps - kSkipped; ++i) {
+    for (size_t i = 0; i <= Taken().back(); ++i) {
       sgd.ZeroGrad();
       const Variable loss = autograd::CrossEntropy(
           whole(Variable(ops::Cat(images, 0))), ops::Cat(labels, 0));
@@ -245,39 +266,44 @@ class HalfTraining : public ::testing::TestWithParam<bool> {
   std::vector<Tensor> parameters_;
 };
 
-TEST_P(HalfTraining, SkipsTheSameStepsAtAllAndTrainsAsInF32) {
+TEST_P(HalfTraining, TakesTheSameStepsAtAllAndTrainsAsInF32) {
+  // Of bf16, whose weights have three bits fewer.
+  const double more = dtype() == DType::kBF16 ? 8 : 1;
   const Groups groups = GroupsHere(2);
   std::vector<std::vector<double>> losses(groups.size());
   std::vector<std::vector<Tensor>> parameters(groups.size());
   OnEach(groups.size(), [&](size_t rank) {
-    LeNetInHalf half(groups, rank, GetParam());
+    LeNetInHalf half(groups, rank, dtype(), shard());
     losses[rank] = half.Train(HalfImagesOf(rank), HalfLabelsOf(rank));
     parameters[rank] = half.Parameters();
-    EXPECT_EQ(half.scales(),
-              (std::vector<double>{kFits, kFits, kFits, kTooLarge, kFits, kFits,
-                                   kFits, kTooLarge}));
+    EXPECT_EQ(half.scales(), Scales());
   });
   TrainWhole(groups.size());
   EXPECT_LT(losses_.back(), losses_.front());
-  const std::vector<size_t> taken = {0, 0, 1, 2, 3, 3, 4, 5};  // before each
+  const std::vector<size_t> taken = Taken();
   for (size_t step = 0; step < taken.size(); ++step) {
     double mean = 0;
     for (const std::vector<double>& each : losses)
       mean += each[step] / static_cast<double>(groups.size());
-    EXPECT_NEAR(mean, losses_[taken[step]], 5e-3) << step;
+    EXPECT_NEAR(mean, losses_[taken[step]], more * 5e-3) << step;
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     for (const auto& each : parameters)
       EXPECT_TRUE(ops::BitEqual(each[i], parameters[0][i])) << i;
     EXPECT_TRUE(ops::AllClose(parameters[0][i].To(DType::kF32), parameters_[i],
-                              1e-2, 2e-3))
+                              more * 1e-2, more * 2e-3))
         << i;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizer, HalfTraining, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Optimizer, HalfTraining,
+                         ::testing::Combine(::testing::Values(DType::kF16,
+                                                              DType::kBF16),
+                                            ::testing::Bool()),
                          [](const auto& info) {
-                           return info.param ? "Divided" : "Whole";
+                           return absl::StrCat(
+                               Name(std::get<0>(info.param)),
+                               std::get<1>(info.param) ? "Divided" : "Whole");
                          });
 
 }  // namespace

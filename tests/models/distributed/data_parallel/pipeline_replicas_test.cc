@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/cuda/memory.h"
 #include "models/distributed/local_links.h"
 #include "models/distributed/program_run.h"
 #include "models/distributed/stage_replicas.h"
@@ -20,9 +21,11 @@
 #include "tests/rpc/collectives/groups.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_device.h"
 #include "tests/support/within.h"
 
-// Pipelines of copies of one model, each of which trains on a part of a batch.
+// Pipelines of copies of one model, each of which trains on a part of a batch;
+// of GPUs with BATON_TEST_DEVICE=cuda.
 namespace baton::dist {
 namespace {
 
@@ -55,6 +58,24 @@ std::shared_ptr<DenseStage> LocalStage(int stage, uint64_t seed) {
                     : DenseStage::Make(8, 4, false, seed + 1);
 }
 
+// GPUs are one for each worker or, where they are fewer, for each replica.
+Device DeviceOfCopy(int replica, int stage) {
+  if (test::TestDevice().is_cpu()) return Device::Cpu();
+  return Device::Cuda(cuda::DeviceCount() < 4 ? replica : 2 * replica + stage);
+}
+
+Modules WholeModel() {
+  Modules stages = {LocalStage(0, 5), LocalStage(1, 5)};
+  for (const auto& stage : stages) stage->To(DeviceOfCopy(0, 0));
+  return stages;
+}
+// As replicas do on their parts of the batch.
+double AccumulateWhole(const Modules& whole, int64_t split_size) {
+  return AccumulateLocally(whole, ReplicaInputs().To(DeviceOfCopy(0, 0)),
+                           ReplicaLabels().To(DeviceOfCopy(0, 0)), split_size);
+}
+Tensor OnCpu(const Tensor& x) { return x.To(Device::Cpu()); }
+
 class PipelineReplicas : public ::testing::Test {
  protected:
   struct Replica {
@@ -76,7 +97,17 @@ class PipelineReplicas : public ::testing::Test {
       Attach(agent);
       rpc::AttachCollectives(agent);
     };
+    for (int replica = 0; replica < 2; ++replica) {
+      for (int i = 0; i < 3; ++i) {
+        options.compute[absl::StrCat(replica == 0 ? "a" : "b", i)].device =
+            DeviceOfCopy(replica, i % 2);
+      }
+    }
     cluster_ = std::make_unique<testing::LocalCluster>(options);
+  }
+  void SetUp() override {
+    if (test::TestDevice().is_cuda() && cuda::DeviceCount() < 2)
+      GTEST_SKIP() << "each replica needs a GPU";
   }
   ~PipelineReplicas() override { SetDeterministic(false); }
 
@@ -137,7 +168,9 @@ class PipelineReplicas : public ::testing::Test {
                            .StateDict()
                            .Await();
     EXPECT_THAT(state, IsOk());
-    return *state;
+    nn::StateMap here;
+    for (const auto& [name, value] : *state) here[name] = OnCpu(value);
+    return here;
   }
   void ExpectIdle() {
     replicas_.clear();
@@ -151,9 +184,8 @@ class PipelineReplicas : public ::testing::Test {
 // Halves are exact, and two sums have one order.
 TEST_F(PipelineReplicas, GiveTheBitsOfOneProcessOnTheWholeBatch) {
   MakeReplicas({});
-  const Modules whole = {LocalStage(0, 5), LocalStage(1, 5)};
-  const double loss = AccumulateLocally(whole, ReplicaInputs(), ReplicaLabels(),
-                                        kBatchRows / 2);
+  const Modules whole = WholeModel();
+  const double loss = AccumulateWhole(whole, kBatchRows / 2);
   std::vector<std::unique_ptr<Context>> contexts;
   std::vector<Future<Pipeline::StepResult>> steps;
   for (size_t i = 0; i < replicas_.size(); ++i) {
@@ -176,7 +208,8 @@ TEST_F(PipelineReplicas, GiveTheBitsOfOneProcessOnTheWholeBatch) {
       const auto parameters = whole[stage]->Parameters();
       ASSERT_EQ(gradients->size(), parameters.size());
       for (size_t p = 0; p < parameters.size(); ++p) {
-        EXPECT_TRUE(ops::BitEqual((*gradients)[p], parameters[p].grad()))
+        EXPECT_TRUE(
+            ops::BitEqual(OnCpu((*gradients)[p]), OnCpu(parameters[p].grad())))
             << "replica " << i << ", stage " << stage << ", parameter " << p;
       }
     }
@@ -191,15 +224,14 @@ class ReplicasBySchedule : public PipelineReplicas,
 TEST_P(ReplicasBySchedule, StepAsOneProcessAndStayEqualBitForBit) {
   constexpr int kSteps = 5;
   MakeReplicas({.split_size = 2, .schedule = {.name = GetParam()}});
-  const Modules whole = {LocalStage(0, 5), LocalStage(1, 5)};
+  const Modules whole = WholeModel();
   std::vector<Variable> parameters = whole[0]->Parameters();
   for (const Variable& each : whole[1]->Parameters())
     parameters.push_back(each);
   optim::Sgd sgd(parameters, {.lr = 0.1, .momentum = 0.9});
   for (int step = 0; step < kSteps; ++step) {
     sgd.ZeroGrad();
-    const double loss =
-        AccumulateLocally(whole, ReplicaInputs(), ReplicaLabels(), 2);
+    const double loss = AccumulateWhole(whole, 2);
     sgd.Step();
     const auto results = StepBoth();
     ASSERT_THAT(results[0], IsOk());
@@ -212,7 +244,8 @@ TEST_P(ReplicasBySchedule, StepAsOneProcessAndStayEqualBitForBit) {
     const nn::StateMap first = StateOf(0, stage), second = StateOf(1, stage);
     for (const auto& [name, value] : expected) {
       EXPECT_TRUE(ops::BitEqual(first.at(name), second.at(name))) << name;
-      EXPECT_TRUE(ops::AllClose(first.at(name), value, 1e-4, 1e-5)) << name;
+      EXPECT_TRUE(ops::AllClose(first.at(name), OnCpu(value), 1e-4, 1e-5))
+          << name;
     }
   }
   ExpectIdle();

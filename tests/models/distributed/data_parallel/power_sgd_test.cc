@@ -231,12 +231,25 @@ TEST(PowerSgd, RefusesWhatItCannotDo) {
       DataParallel::Make(model, groups[0],
                          {.travel_as = DType::kBF16, .power_sgd_rank = 1}),
       Fails(absl::StatusCode::kInvalidArgument, "power_sgd_rank"));
-  const auto parallel =
-      DataParallel::Make(model, groups[0], {.power_sgd_rank = 1});
-  ASSERT_THAT(parallel, IsOk());
-  const Variable loss = model.Loss(Tensor::Ones({12, 10}));
-  EXPECT_THAT((*parallel)->Backward({loss}, {Tensor::Full({}, 1024)}),
-              Fails(absl::StatusCode::kInvalidArgument, "loss scale"));
+}
+
+TEST(PowerSgd, RefusesALossScaleBeforeItSendsAnything) {
+  const Groups groups(2);
+  OnEach(2, [&](size_t rank) {
+    Matrix model;
+    const auto parallel =
+        DataParallel::Make(model, groups[rank], {.power_sgd_rank = 1});
+    ASSERT_THAT(parallel, IsOk());
+    const Tensor ones = Tensor::Ones({12, 10});
+    const size_t before = groups[rank]->records().size();
+    EXPECT_THAT(
+        (*parallel)->Backward({model.Loss(ones)}, {Tensor::Full({}, 1024)}),
+        Fails(absl::StatusCode::kInvalidArgument, "loss scale"));
+    EXPECT_EQ(groups[rank]->records().size(), before);
+    EXPECT_FALSE(model.gradient().defined());
+    ASSERT_THAT((*parallel)->Backward(model.Loss(ones)), IsOk());
+    EXPECT_TRUE(ops::AllClose(model.gradient(), ones, 1e-4, 1e-4));
+  });
 }
 
 }  // namespace
