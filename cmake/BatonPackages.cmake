@@ -30,13 +30,14 @@ set(CPACK_COMPONENT_TOOLS_DESCRIPTION
  A view inside of a running cluster, and certificates for one.")
 
 # The programs need what they are linked with; who develops, what Baton was
-# built with (its tests apart).
+# built with (its tests apart), and the C library that libbaton_c.so points to.
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SHLIBDEPS ON)
 file(STRINGS ${baton_SOURCE_DIR}/tools/packages.txt baton_needed
   REGEX "^([a-z0-9+-]+-dev|protobuf-compiler-grpc)$")
 list(REMOVE_ITEM baton_needed libgmock-dev libgtest-dev)
+list(APPEND baton_needed "baton (= ${baton_VERSION})")
 list(JOIN baton_needed ", " CPACK_DEBIAN_DEV_PACKAGE_DEPENDS)
-set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "baton (= ${baton_VERSION}), cmake, g++")
+set(CPACK_DEBIAN_DEV_PACKAGE_RECOMMENDS "cmake, g++")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS baton)
 include(CPack)

@@ -10,8 +10,9 @@ with 1, and says what differs, where the page is not what they say today, where
 examples/README.md lacks an example, where docs/reference/environment.md lacks a
 variable that the sources read, or has one that they do not, where
 docs/reference/build.md differs so from CMake's options, or where
-docs/reference/headers.md lacks a header that examples and documents include, or has
-one twice, or one that is not installed.
+docs/reference/headers.md lacks a header that examples and documents include, or one
+that is installed and nothing of Baton uses, or has one twice, or one that is not
+installed.
 """
 
 import pathlib
@@ -207,17 +208,29 @@ def headers_included():
             for header in re.findall(includes, path.read_text(), re.M)}
 
 
-def check_headers(text, installed, included):
-    """Compares a page's text with the set of installed headers and {header: a file
-    that includes it}."""
+def unused_headers(installed):
+    """Those that no other file of the libraries includes: they are there for other
+    projects alone."""
+    used = {header
+            for folder in ["autograd", "core", "models", "optim", "rpc", "tools"]
+            for path in (ROOT / folder).rglob("*.[ch]*")
+            for header in re.findall(r'^\s*#include "([^"]+)"', path.read_text(), re.M)
+            if ROOT / header != path.with_suffix(".h")}
+    return installed - used
+
+
+def check_headers(text, installed, included, unused=()):
+    """Compares a page's text with the set of installed headers, {header: a file that
+    includes it} and those that are there for other projects alone."""
     listed = list(listed_headers(text))
     folders = {header.rpartition("/")[0] for header in installed}
     wrong = [f"has {name} twice" for name in sorted(set(listed))
              if listed.count(name) > 1]
     wrong += [f"has {name}, which is not installed" for name in sorted(set(listed))
               if name not in installed | folders]
+    needed = {**{name: "nothing of Baton" for name in unused}, **included}
     wrong += [f"lacks {name}, which {path} includes"
-              for name, path in sorted(included.items())
+              for name, path in sorted(needed.items())
               if not {name, name.rpartition("/")[0]} & set(listed)]
     return [f"{HEADERS.relative_to(ROOT)} {what}" for what in wrong]
 
@@ -236,10 +249,11 @@ def main():
     if "--check" not in sys.argv[2:]:
         PAGE.write_text(made)
         return 0
+    installed = installed_headers(folder.parent)
     wrong = (check_list(VARIABLES, variables_read()) +
              check_list(OPTIONS, options_declared()) +
-             check_headers(HEADERS.read_text(), installed_headers(folder.parent),
-                           headers_included()))
+             check_headers(HEADERS.read_text(), installed, headers_included(),
+                           unused_headers(installed)))
     index = (ROOT / "examples/README.md").read_text()
     wrong += [f"examples/README.md lacks {name}" for name in examples()
               if f"| [{name}](" not in index]

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The smallest cluster: two processes train ToyModel's two halves. baton-run
+// The smallest cluster: two processes train a model's two halves. baton-run
 // starts this program three times; the one named "trainer" trains:
 //   baton-run --workers=2 --worker_program=toy_model -- toy_model
 // On GPUs with --device=cuda before the --, and after it for the loss.

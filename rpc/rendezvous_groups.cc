@@ -292,10 +292,8 @@ void RendezvousGroups::Expire(const std::string& cluster,
       if (group.settled_at || name == own.self.name) continue;
       if (group.Counts(member.info)) workers.push_back({.self = member.info});
     }
-    for (const Waiting& waiting : group.waiting) {
-      if (waiting.options.world_size != kOneMore)
-        workers.push_back(waiting.options);
-    }
+    for (const Waiting& waiting : group.waiting)
+      workers.push_back(waiting.options);
     return SomeAreMissing(own, workers);
   });
 }

@@ -289,12 +289,23 @@ void RendezvousGroups::StrikeOff(const std::string& name,
 absl::StatusOr<std::vector<WorkerInfo>> RendezvousGroups::List(
     const std::string& cluster) const {
   MutexLock lock(mutex_);
-  auto found = groups_.find(cluster);
-  if (found == groups_.end() || found->second.members.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no cluster ", cluster, " has met here"));
+  const auto found = groups_.find(cluster);
+  if (found != groups_.end() && !found->second.members.empty())
+    return found->second.List();
+  std::vector<JoinOptions> waiting;
+  if (found != groups_.end()) {
+    for (const Waiting& each : found->second.waiting)
+      waiting.push_back(each.options);
   }
-  return found->second.List();
+  constexpr size_t kNamed = 5;
+  std::vector<std::string> met;
+  for (const auto& [name, group] : groups_) {
+    const size_t size = group.members.size();
+    if (size > 0 && met.size() < kNamed)
+      met.push_back(absl::StrCat("cluster ", name, " (", size,
+                                 size == 1 ? " worker)" : " workers)"));
+  }
+  return internal::HasNotMet(cluster, waiting, met);
 }
 
 void RendezvousGroups::Reap(Clock::time_point now,

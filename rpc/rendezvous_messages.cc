@@ -4,6 +4,7 @@
 #include "rpc/rendezvous_messages.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,29 @@ std::vector<std::string> Names(const std::vector<JoinOptions>& workers) {
   for (const JoinOptions& worker : workers) names.push_back(worker.self.name);
   std::sort(names.begin(), names.end());
   return names;
+}
+
+// "1 of 2 workers came within 5 s (alice); missing: bob". One more than the
+// world has is not counted.
+std::string WhoCame(const JoinOptions& options,
+                    const std::vector<JoinOptions>& workers,
+                    const std::string& within) {
+  std::vector<JoinOptions> counted;
+  std::copy_if(
+      workers.begin(), workers.end(), std::back_inserter(counted),
+      [](const JoinOptions& each) { return each.world_size != kOneMore; });
+  const std::vector<std::string> came = Names(counted);
+  std::vector<std::string> missing;
+  for (const std::string& name : options.expected) {
+    if (std::find(came.begin(), came.end(), name) == came.end()) {
+      missing.push_back(name);
+    }
+  }
+  const size_t count = static_cast<size_t>(options.world_size) - came.size();
+  return absl::StrCat(came.size(), " of ", options.world_size, " workers came",
+                      within, " (", absl::StrJoin(came, ", "), "); missing: ",
+                      missing.empty() ? absl::StrCat(count, " more")
+                                      : absl::StrJoin(missing, ", "));
 }
 
 }  // namespace
@@ -186,6 +210,24 @@ absl::Status TooLateOrTwice(const JoinOptions& options, size_t members) {
       "(--extra)"));
 }
 
+absl::Status HasNotMet(const std::string& cluster,
+                       const std::vector<JoinOptions>& waiting,
+                       const std::vector<std::string>& met) {
+  const auto counted = std::find_if(
+      waiting.begin(), waiting.end(),
+      [](const JoinOptions& each) { return each.world_size != kOneMore; });
+  std::string who = "nobody is here";
+  if (counted != waiting.end()) {
+    who = WhoCame(*counted, waiting, "");
+  } else if (!waiting.empty()) {
+    who = absl::StrJoin(Names(waiting), ", ") + " may join once it has";
+  } else if (!met.empty()) {
+    who = "none of it is here, but " + absl::StrJoin(met, ", ");
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no cluster ", cluster, " has met here: ", who));
+}
+
 absl::Status SomeAreMissing(const JoinOptions& options,
                             const std::vector<JoinOptions>& workers) {
   if (options.world_size == kOneMore) {
@@ -194,20 +236,9 @@ absl::Status SomeAreMissing(const JoinOptions& options,
                      ShownTime(options.timeout), "; worker ", options.self.name,
                      " can join it once it has"));
   }
-  const std::vector<std::string> came = Names(workers);
-  std::vector<std::string> missing;
-  for (const std::string& name : options.expected) {
-    if (std::find(came.begin(), came.end(), name) == came.end()) {
-      missing.push_back(name);
-    }
-  }
-  const size_t count = static_cast<size_t>(options.world_size) - came.size();
   return absl::DeadlineExceededError(absl::StrCat(
-      "cluster ", options.cluster, ": ", came.size(), " of ",
-      options.world_size, " workers came within ", ShownTime(options.timeout),
-      " (", absl::StrJoin(came, ", "), "); missing: ",
-      missing.empty() ? absl::StrCat(count, " more")
-                      : absl::StrJoin(missing, ", ")));
+      "cluster ", options.cluster, ": ",
+      WhoCame(options, workers, " within " + ShownTime(options.timeout))));
 }
 
 }  // namespace baton::rpc::internal

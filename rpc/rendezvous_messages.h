@@ -56,6 +56,11 @@ absl::Status CheckWorldSize(const JoinOptions& options, int max_members);
 absl::Status NoRoom(const JoinOptions& options, int max_members);
 absl::Status TwoOfOneName(const std::string& name);
 absl::Status TooLateOrTwice(const JoinOptions& options, size_t members);
+// The error for one who asks for the members of a cluster that has none: while
+// `waiting` wait for others of it, and the clusters `met` have members.
+absl::Status HasNotMet(const std::string& cluster,
+                       const std::vector<JoinOptions>& waiting,
+                       const std::vector<std::string>& met);
 // The error for a worker that timed out when `workers`, including itself, had
 // come.
 absl::Status SomeAreMissing(const JoinOptions& options,

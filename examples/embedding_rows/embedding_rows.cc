@@ -149,7 +149,8 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
   std::fprintf(stderr, "%s by %d: %.3g rows/s\n", load.c_str(),
                static_cast<int>(figures.clients),
                static_cast<double>(figures.rows) / figures.seconds);
-  return Measurement{
+  const bool fixed = task.table.rows > 0;
+  Measurement measured{
       .variant = absl::StrCat(load, " by ", figures.clients),
       .items = figures.rows,
       .seconds = {figures.seconds},
@@ -160,11 +161,15 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                   {"table_rows", task.rows},
                   {"width", task.table.width},
                   {"skew", order.skew},
-                  {"fixed", task.table.rows > 0},
-                  {"table_bytes", experiment.BytesOfTable()},
+                  {"fixed", fixed},
                   {"percentiles", kPercentiles},
                   {"batch_latency_us", PercentilesOf(latencies)}},
-      .item = "rows"};
+      .item = "rows",
+      .compared = load};
+  // A fixed one may be in a GPU's memory, which processes' sizes leave out.
+  if (!fixed)
+    measured.details.push_back({"table_bytes", experiment.BytesOfTable()});
+  return measured;
 }
 
 absl::Status Fill(RowExperiment& experiment, const RowTableTask& task) {

@@ -48,22 +48,39 @@ Summary Summarize(const Measurement& measurement) {
 
 std::string FormatTable(const std::vector<Measurement>& measurements) {
   size_t width = 7;
+  bool repeated = false, trained = false;
+  std::map<std::string, double> first;  // rates, by what is compared
   for (const Measurement& m : measurements) {
     width = std::max(width, m.variant.size());
+    repeated = repeated || m.seconds.size() > 1;
+    trained = trained || m.loss.has_value();
+    first.emplace(m.compared, Summarize(m).items_per_s);
   }
+  const bool compares = first.size() < measurements.size();
   const std::string rate =
       absl::StrCat(measurements.empty() ? "" : measurements[0].item, "/s");
-  std::string table =
-      absl::StrFormat("%-*s  %9s  %9s  %8s  %9s  %8s  %9s\n", width, "variant",
-                      "median s", "mean s", "std s", rate, "speed-up", "loss");
-  double first = 0;
+  std::string table = absl::StrFormat("%-*s  %9s", width, "variant",
+                                      repeated ? "median s" : "seconds");
+  if (repeated) absl::StrAppendFormat(&table, "  %9s  %8s", "mean s", "std s");
+  absl::StrAppendFormat(&table, "  %9s", rate);
+  if (compares) absl::StrAppendFormat(&table, "  %8s", "speed-up");
+  if (trained) absl::StrAppendFormat(&table, "  %9s", "loss");
+  table += "\n";
   for (const Measurement& m : measurements) {
     const Summary s = Summarize(m);
-    if (first == 0) first = s.items_per_s;
-    absl::StrAppendFormat(&table,
-                          "%-*s  %9.3f  %9.3f  %8.3f  %9.2f  %7.2fx  %9.5f\n",
-                          width, m.variant, s.median_s, s.mean_s, s.std_s,
-                          s.items_per_s, s.items_per_s / first, m.loss);
+    absl::StrAppendFormat(&table, "%-*s  %9.3f", width, m.variant, s.median_s);
+    if (repeated)
+      absl::StrAppendFormat(&table, "  %9.3f  %8.3f", s.mean_s, s.std_s);
+    absl::StrAppendFormat(&table, "  %9.2f", s.items_per_s);
+    if (compares) {
+      absl::StrAppendFormat(&table, "  %7.2fx",
+                            s.items_per_s / first[m.compared]);
+    }
+    if (trained) {
+      absl::StrAppendFormat(&table, "  %9s",
+                            m.loss ? absl::StrFormat("%.5f", *m.loss) : "-");
+    }
+    table += "\n";
   }
   return table;
 }
@@ -185,9 +202,9 @@ std::string ToJsonLine(const Measurement& measurement) {
       {"mean_s", s.mean_s},
       {"std_s", s.std_s},
       {absl::StrCat(measurement.item, "_per_s"), s.items_per_s},
-      {"loss", measurement.loss},
       {"repeats", measurement.seconds.size()},
   };
+  if (measurement.loss) line["loss"] = *measurement.loss;
   for (const Detail& detail : measurement.details) {
     std::visit([&](const auto& value) { line[detail.name] = value; },
                detail.value);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -30,13 +31,15 @@ struct Detail {
 
 // Repeated timings of one variant of an experiment.
 struct Measurement {
-  std::string variant;          // "single", "split", "pipelined split 20"
-  int64_t split_size = 0;       // rows of a micro-batch; 0: not pipelined
-  int64_t items = 0;            // that one repeat goes through
-  std::vector<double> seconds;  // of each repeat
-  double loss = 0;              // of the last step
+  std::string variant;              // "single", "split", "pipelined split 20"
+  int64_t split_size = 0;           // rows of a micro-batch; 0: not pipelined
+  int64_t items = 0;                // that one repeat goes through
+  std::vector<double> seconds;      // of each repeat
+  std::optional<double> loss = {};  // of the last step, where it trains
   std::vector<Detail> details = {};
   std::string item = "images";  // what is counted
+  // Its speed-up is over the first of the same name.
+  std::string compared = {};
 };
 
 struct Summary {
@@ -48,7 +51,8 @@ struct Summary {
 // `seconds` must not be empty.
 Summary Summarize(const Measurement& measurement);
 
-// A table of all variants, each against the first: what a person reads.
+// A table of all variants, each against the first: what a person reads. It has
+// no column for what none of them has: repeats, one to compare with, or a loss.
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
 // What part of the rate that a worker has in the variant `alone` each worker
@@ -82,7 +86,7 @@ std::string FormatPercentiles(const std::vector<Measurement>& measurements,
 std::string FormatPaths(const std::vector<Measurement>& measurements);
 
 // One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s
-// (or what is counted), loss, repeats, and the details.
+// (or what is counted), repeats, loss (where it has one), and the details.
 std::string ToJsonLine(const Measurement& measurement);
 
 // Writes the lines to `path` at once, or to standard output where it is "-".

@@ -24,6 +24,7 @@
 #include "optim/adam.h"
 #include "optim/distributed/optimizer.h"
 #include "tools/cluster_main.h"
+#include "tools/command_line.h"
 
 ABSL_FLAG(int, steps, 40, "training steps");
 
@@ -79,5 +80,6 @@ int main(int argc, char** argv) {
       {.usage = "usage: baton-run --workers=2 --worker_program=torch_pipeline "
                 "-- torch_pipeline\nTrains two modules of PyTorch as a "
                 "pipeline over two workers.",
-       .train = baton::Train});
+       .train = baton::Train,
+       .check = [] { return baton::tools::AtLeast(1, FLAGS_steps); }});
 }

@@ -86,7 +86,8 @@ std::string ToString(const Schedule& schedule);
 // InvalidArgument names the line that is wrong or says, as CheckSchedule does,
 // why the schedule cannot run.
 absl::StatusOr<Schedule> ParseSchedule(const std::string& text);
-// Returns NotFound, or the error of ParseSchedule with the path.
+// Returns NotFound, or another error of the file or of ParseSchedule; all name
+// the path.
 absl::StatusOr<Schedule> LoadSchedule(const std::string& path);
 // Writes to standard output if the path is "-".
 absl::Status SaveSchedule(const std::string& path, const Schedule& schedule);

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "absl/strings/numbers.h"
@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "core/file.h"
 #include "core/status.h"
 #include "models/distributed/schedule.h"
 
@@ -108,12 +109,12 @@ absl::StatusOr<Schedule> ParseSchedule(const std::string& text) {
 }
 
 absl::StatusOr<Schedule> LoadSchedule(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) {
-    return absl::NotFoundError(
-        absl::StrCat("cannot read a schedule from ", path));
-  }
-  auto schedule = ParseSchedule({std::istreambuf_iterator<char>(file), {}});
+  const auto file = File::Open(path);
+  RETURN_IF_ERROR(Annotate(file.status(), path));
+  ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
+  std::string text(bytes, '\0');
+  RETURN_IF_ERROR(Annotate(file->ReadAt(text.data(), bytes, 0), path));
+  auto schedule = ParseSchedule(text);
   RETURN_IF_ERROR(Annotate(schedule.status(), path));
   return schedule;
 }

@@ -73,6 +73,19 @@ absl::Status Failure(const std::string& what, int error) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
+std::string WhyNotListening(uint16_t port, int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return absl::StrCat("port ", port,
+                          " is in use; choose another, or 0 for any");
+    case EADDRNOTAVAIL:
+      return "this machine has no such address; give one that `ip address` "
+             "shows, or 0.0.0.0 for all of them";
+    default:
+      return std::strerror(error);
+  }
+}
+
 // Listens at `port`, whatever the address says.
 absl::StatusOr<Fd> ListenAt(const addrinfo& at, uint16_t port) {
   Fd socket(::socket(at.ai_family, kFlags, 0));
@@ -89,11 +102,7 @@ absl::StatusOr<Fd> ListenAt(const addrinfo& at, uint16_t port) {
        : reinterpret_cast<sockaddr_in&>(address.bytes).sin_port) = htons(port);
   if (bind(socket.get(), address.get(), at.ai_addrlen) != 0 ||
       listen(socket.get(), SOMAXCONN) != 0) {
-    return absl::UnavailableError(
-        errno == EADDRINUSE
-            ? absl::StrCat("port ", port,
-                           " is in use; choose another, or 0 for any")
-            : std::strerror(errno));
+    return absl::UnavailableError(WhyNotListening(port, errno));
   }
   return socket;
 }

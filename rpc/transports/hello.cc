@@ -304,8 +304,9 @@ HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
                      self.name, ": what they export to each other differs",
                      difference.empty() ? "" : " (", difference,
                      difference.empty() ? "; " : "); ",
-                     "all workers must run the same program, or programs of "
-                     "one build with the same plug-ins"));
+                     "all workers must run the same program (baton-run "
+                     "--worker_program=PROGRAM), or programs of one build "
+                     "with the same plug-ins"));
   }
   if (caller == self.name) {
     return refuse(Verdict::kRefused,

@@ -31,13 +31,6 @@ constexpr size_t kNameSize = sizeof(kPrefix) - 1 + 6;
 // sun_path holds 108 bytes.
 constexpr size_t kLongestBase = 108 - kNameSize - 4;
 
-std::string BaseDirectory() {
-  const char* base = std::getenv("TMPDIR");
-  return base != nullptr && *base != '\0' && std::strlen(base) < kLongestBase
-             ? base
-             : "/tmp";
-}
-
 // The kernel releases the lock when the process ends in any way. Fails if
 // another process holds the lock, or took and removed it before we had it.
 int Lock(const std::string& directory, int flags) {
@@ -94,8 +87,15 @@ void RemoveAbandoned(const std::string& base) {
 
 }  // namespace
 
+std::string PrivateSocket::Base() {
+  const char* base = std::getenv("TMPDIR");
+  return base != nullptr && *base != '\0' && std::strlen(base) < kLongestBase
+             ? base
+             : "/tmp";
+}
+
 absl::StatusOr<PrivateSocket> PrivateSocket::Make() {
-  const std::string base = BaseDirectory();
+  const std::string base = Base();
   RemoveAbandoned(base);
   // Before the new lock is held, another process may take the directory for an
   // abandoned one.
@@ -138,7 +138,7 @@ void PrivateSocket::Announce(const LocalWorker& worker) const {
 }
 
 std::vector<LocalWorker> LocalWorkers() {
-  const std::string base = BaseDirectory();
+  const std::string base = PrivateSocket::Base();
   RemoveAbandoned(base);
   std::vector<LocalWorker> workers;
   ForEachDirectory(base, [&](const std::string& directory) {

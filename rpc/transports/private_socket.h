@@ -28,7 +28,8 @@ std::vector<LocalWorker> LocalWorkers();
 // Thread-compatible.
 class PrivateSocket {
  public:
-  // Makes the directory in $TMPDIR or, if that is not set, in /tmp.
+  // Where all are made: $TMPDIR or, if that is not set or too long, /tmp.
+  static std::string Base();
   static absl::StatusOr<PrivateSocket> Make();
   PrivateSocket() = default;
   PrivateSocket(PrivateSocket&& other) noexcept;

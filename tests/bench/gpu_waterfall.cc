@@ -299,7 +299,7 @@ void PrintTable(const std::vector<Measured>& all) {
                     : absl::StrCat(one->variant.split_size).c_str(),
                 1e3 * summary.median_s, rate,
                 one->kernels ? absl::StrCat(*one->kernels).c_str() : "",
-                rate / before, rate / first, one->measurement.loss);
+                rate / before, rate / first, one->measurement.loss.value_or(0));
     before = rate;
   }
 }

@@ -38,6 +38,14 @@ class CheckHeaders(unittest.TestCase):
                       look(PAGE.replace("core/tensor.h", "core/log.h"),
                            ["core/tensor.h"])[0])
 
+    def test_finds_a_header_that_is_there_for_other_projects_and_the_page_omits(self):
+        self.assertEqual(["docs/reference/headers.md lacks core/log.h, which nothing "
+                          "of Baton includes"], write_reference.check_headers(
+                              PAGE, INSTALLED, {}, {"core/log.h", "core/shape.h"}))
+        unused = write_reference.unused_headers(
+            {"core/tensor.h", "models/lenet.h"})
+        self.assertEqual({"models/lenet.h"}, unused)
+
     def test_finds_a_header_that_is_not_installed(self):
         self.assertIn("has core/gone.h, which is not installed",
                       look(PAGE.replace("shape.h", "gone.h"))[0])

@@ -7,7 +7,6 @@
 #include "models/lenet.h"
 #include "models/mlp.h"
 #include "models/nn/loss.h"
-#include "models/toy_model.h"
 
 namespace baton::models {
 namespace {
@@ -32,19 +31,6 @@ double LossRatio(nn::Module& model, const Tensor& x, const Tensor& labels,
     if (step == 0) first = last;
   }
   return last / first;
-}
-
-TEST(ToyModel, HasTwoHalvesThatMakeTheWhole) {
-  Generator generator(1);
-  ToyModel model(generator);
-  EXPECT_EQ(model.NumParameters(), 10 * 10 + 10 + 10 * 5 + 5);
-  const Tensor x = Random({20, 10}, 2);
-  const Variable whole = model.Forward(x);
-  EXPECT_EQ(whole.shape(), Shape({20, 5}));
-  const Variable halves = model.ForwardBack(model.ForwardFront(x));
-  EXPECT_TRUE(ops::BitEqual(whole.tensor(), halves.tensor()));
-  EXPECT_EQ(model.StateDict().count("net1.weight"), 1U);
-  EXPECT_EQ(model.StateDict().count("net2.bias"), 1U);
 }
 
 TEST(LeNet, LearnsABatch) {

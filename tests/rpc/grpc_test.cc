@@ -51,7 +51,8 @@ TEST(Grpc, AnotherBinaryIsRefusedInOneSentence) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(
       std::string(status.message()),
-      HasSubstr("worker bob runs a different binary than worker alice"));
+      AllOf(HasSubstr("worker bob runs a different binary than worker alice"),
+            HasSubstr("(baton-run --worker_program=PROGRAM)")));
 }
 
 TEST(Grpc, ARefusalNamesTheExportsThatDiffer) {

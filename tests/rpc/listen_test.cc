@@ -48,6 +48,14 @@ TEST_F(ListenTest, APathThatIsTooLongIsTheReason) {
               Fails(StatusCode::kUnavailable, "107 characters at most"));
 }
 
+// From the block for documents: no machine has it.
+TEST_F(ListenTest, AnAddressOfNoInterfaceIsTheReason) {
+  EXPECT_THAT(CheckListen("192.0.2.1:0"),
+              Fails(StatusCode::kUnavailable,
+                    "cannot listen on 192.0.2.1:0: this machine has no such "
+                    "address; give one that `ip address` shows"));
+}
+
 TEST_F(ListenTest, AFileIsNotTakenOver) {
   std::ofstream(folder_ + "/file") << "mine";
   EXPECT_THAT(CheckListen(Place("file")),

@@ -15,10 +15,12 @@
 #include "core/status.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/transports/grpc.h"
+#include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
 namespace {
 
+using baton::testing::Fails;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using Joined = absl::StatusOr<std::vector<WorkerInfo>>;
@@ -94,7 +96,10 @@ TEST(Rendezvous, ListsWhoHasMetToWhoOnlyLooks) {
   auto server = NewServer();
   const milliseconds timeout(30'000);
   const Joined nobody = ListWorkers(server->address(), "test", timeout);
-  EXPECT_EQ(nobody.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(nobody, Fails(absl::StatusCode::kNotFound,
+                            absl::StrCat("rendezvous at ", server->address(),
+                                         ": no cluster test has met here: "
+                                         "nobody is here")));
   auto a = JoinSoon(server->address(), Options("alice", 2));
   const Joined bob = JoinAt(server->address(), Options("bob", 2));
   ASSERT_TRUE(bob.ok()) << bob.status();
@@ -102,6 +107,31 @@ TEST(Rendezvous, ListsWhoHasMetToWhoOnlyLooks) {
   ASSERT_TRUE(listed.ok()) << listed.status();
   EXPECT_EQ(*listed, *bob);
   EXPECT_TRUE(a.get().ok());
+}
+
+TEST(Rendezvous, SaysWhoHasComeOfAClusterThatHasNotMet) {
+  RendezvousGroups groups;
+  const auto why_not = [&](const std::string& cluster) {
+    return std::string(groups.List(cluster).status().message());
+  };
+  const auto enter = [&](JoinOptions options) {
+    options.cluster = options.world_size == 1 ? "other" : "test";
+    groups.Enter(options, [](const auto&) {});
+  };
+  enter(Options("eve", 1));
+  EXPECT_EQ(why_not("test"),
+            "no cluster test has met here: none of it is here, but cluster "
+            "other (1 worker)");
+  enter(Options("dave", kOneMore));
+  EXPECT_EQ(why_not("test"),
+            "no cluster test has met here: dave may join once it has");
+  JoinOptions alice = Options("alice", 3);
+  alice.expected = {"alice", "bob", "carol"};
+  enter(alice);
+  EXPECT_EQ(why_not("test"),
+            "no cluster test has met here: 1 of 3 workers came (alice); "
+            "missing: bob, carol");
+  groups.Close();
 }
 
 TEST(Rendezvous, OneServiceHoldsManyClusters) {

@@ -42,8 +42,8 @@ absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
   return absl::NotFoundError(absl::StrCat(
       "no worker of this user",
       cluster.empty() ? "" : absl::StrCat(" and of cluster ", cluster),
-      " runs on this machine; give --worker=NAME=HOST:PORT or "
-      "--rendezvous=HOST:PORT"));
+      " runs on this machine, by what is in ", rpc::PrivateSocket::Base(),
+      " (TMPDIR); give --worker=NAME=HOST:PORT or --rendezvous=HOST:PORT"));
 }
 
 std::string NameOf(const LocalCluster& cluster) {

@@ -22,6 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
   const absl::FlagSaver saver;
@@ -43,7 +44,14 @@ TEST(SettingsFromFlags, TakesSchedulesByNameOrFromAFile) {
   EXPECT_EQ(choice({"--most_held=1.5"}).value().most_held, 1.5);
   EXPECT_THAT(std::string(choice({"--schedule=fast"}).status().message()),
               HasSubstr("zb-v or auto, not 'fast'"));
-  EXPECT_FALSE(choice({"--schedule_file=" + file + "x"}).ok());
+  const auto why_not = [&](const std::string& path) {
+    return std::string(choice({"--schedule_file=" + path}).status().message());
+  };
+  EXPECT_THAT(why_not(file + "x"),
+              AllOf(StartsWith("--schedule_file: "),
+                    HasSubstr("No such file or directory")));
+  EXPECT_THAT(why_not(folder.Write("bad.txt", "schedule x\nworker 0: 0G0\n")),
+              HasSubstr("bad.txt: line 2: expected instructions"));
   EXPECT_FALSE(choice({"--most_held=0.5"}).ok());
 }
 

@@ -107,6 +107,39 @@ TEST(Measurement, TableComparesWithTheFirstVariant) {
   EXPECT_NE(table.find("2.00x"), std::string::npos) << table;
 }
 
+TEST(Measurement, TableHasNoColumnThatSaysNothing) {
+  const auto of = [](const std::string& variant, const std::string& compared,
+                     double seconds) {
+    return Measurement{.variant = variant,
+                       .items = 8,
+                       .seconds = {seconds},
+                       .item = "rows",
+                       .compared = compared};
+  };
+  EXPECT_EQ(
+      FormatTable({of("read by 1", "read", 2), of("train by 1", "train", 4)}),
+      "variant       seconds     rows/s\n"
+      "read by 1       2.000       4.00\n"
+      "train by 1      4.000       2.00\n");
+  EXPECT_EQ(
+      FormatTable({of("read by 1", "read", 2), of("train by 1", "train", 4),
+                   of("train by 2", "train", 2)}),
+      "variant       seconds     rows/s  speed-up\n"
+      "read by 1       2.000       4.00     1.00x\n"
+      "train by 1      4.000       2.00     1.00x\n"
+      "train by 2      2.000       4.00     2.00x\n");
+  Measurement trained = of("train by 1", "train", 4);
+  trained.loss = 0.5;
+  trained.seconds = {4, 4};
+  EXPECT_EQ(
+      FormatTable({of("read by 1", "read", 2), trained}),
+      "variant      median s     mean s     std s     rows/s       loss\n"
+      "read by 1       2.000      2.000     0.000       4.00          -\n"
+      "train by 1      4.000      4.000     0.000       2.00    0.50000\n");
+  EXPECT_FALSE(
+      nlohmann::json::parse(ToJsonLine(of("a", "", 1))).contains("loss"));
+}
+
 TEST(Measurement, WritesOneLineEach) {
   const testing::TempFolder folder;
   const std::string path = folder / "measurements.jsonl";

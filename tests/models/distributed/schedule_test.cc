@@ -14,6 +14,7 @@
 namespace baton::dist {
 namespace {
 
+using testing::Fails;
 using ::testing::HasSubstr;
 using testing::IsOk;
 
@@ -57,8 +58,12 @@ TEST(Schedule, AFileBringsItBack) {
   const Schedule schedule = ParseSchedule(kTwoWorkers).value();
   ASSERT_THAT(SaveSchedule(folder / "schedule.txt", schedule), IsOk());
   EXPECT_EQ(LoadSchedule(folder / "schedule.txt").value(), schedule);
-  const absl::Status none = LoadSchedule(folder / "none.txt").status();
-  EXPECT_TRUE(absl::IsNotFound(none)) << none;
+  EXPECT_THAT(LoadSchedule(folder / "none.txt"),
+              Fails(absl::StatusCode::kNotFound,
+                    "none.txt: cannot open: No such file or directory"));
+  EXPECT_THAT(
+      LoadSchedule(folder / ""),
+      Fails(absl::StatusCode::kInvalidArgument, folder / "" + ": not a file"));
   folder.Write("wrong.txt", "schedule x\nworker 0: 0F0 0G0\n");
   EXPECT_THAT(
       std::string(LoadSchedule(folder / "wrong.txt").status().message()),

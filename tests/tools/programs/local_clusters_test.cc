@@ -35,7 +35,10 @@ class BatonctlHere : public ::testing::Test {
 TEST_F(BatonctlHere, FindsWhatRunsOnThisMachine) {
   const Outcome none = RunProgram({"batonctl", "status"});
   EXPECT_EQ(none.code, 1);
-  EXPECT_THAT(none.output, HasSubstr("no worker of this user"));
+  EXPECT_THAT(none.output,
+              HasSubstr("no worker of this user runs on this machine, by what "
+                        "is in " +
+                        folder_));
   const Outcome outcome = WithWorker("one", {}, [&](const std::string&) {
     const Outcome status = RunProgram({"batonctl", "status"});
     EXPECT_EQ(status.code, 0) << status.output;
