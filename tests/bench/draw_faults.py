@@ -98,11 +98,11 @@ def draw_losses(losses, undisturbed):
         svg.append(f'<path d="{path(list(enumerate(each)), x, y)}" fill="none" '
                    f'{style}/>')
     base = HEIGHT + LOSSES_HEIGHT - BOTTOM
-    for part in (0, 0.5, 1):
+    for part, anchor in ((0, "start"), (0.5, "middle"), (1, "end")):
         svg.append(f'<text x="{LEFT - 6}" y="{y(part * most) + 4:.1f}" '
                    f'text-anchor="end">{part * most:.1f}</text>')
         svg.append(f'<text x="{x(part * end):.1f}" y="{base + 16}" '
-                   f'text-anchor="middle">step {part * end:.0f}</text>')
+                   f'text-anchor="{anchor}">step {part * end:.0f}</text>')
     svg.append(f'<text x="{LEFT}" y="{HEIGHT + 14}" fill="#c06040">loss with '
                f'faults</text><text x="{LEFT + 130}" y="{HEIGHT + 14}" '
                'fill="#204060">loss without (dashed)</text>')
