@@ -19,7 +19,8 @@ namespace baton::cpu {
 void StreamingCopy(void* to, const void* from, size_t bytes,
                    size_t together = 0);
 
-// From how many bytes on they go past the cache: a quarter of it.
+// From how many bytes on they go past the cache: a quarter of it, 32 MB at
+// most.
 size_t StreamingCopyThreshold();
 
 }  // namespace baton::cpu
