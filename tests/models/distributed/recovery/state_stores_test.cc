@@ -9,10 +9,11 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <thread>
 
+#include "models/distributed/pipeline.h"
 #include "models/distributed/state_store.h"
+#include "rpc/rref.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/within.h"
@@ -22,28 +23,36 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::ElementsAre;
 using testing::IsOk;
 using testing::Within;
 
 constexpr milliseconds kGrace{500};
 
+testing::ClusterOptions ThreeWorkers() {
+  testing::ClusterOptions options;
+  options.names = {"one", "trainer", "other"};
+  options.fill = [](rpc::Registry& registry) { RegisterPipeline(registry); };
+  return options;
+}
+
+StateClaim ClaimBy(uint64_t trainer) {
+  return {.pipeline = "p",
+          .epoch = trainer * kEpochsOfTrainer,
+          .takes_up = true,
+          .grace_ms = kGrace.count()};
+}
+
 // What the worker "one" keeps for a trainer that is lost.
 class StateStoresTest : public ::testing::Test {
  protected:
   StateStoresTest() {
-    worker_.WatchMembers([this](const rpc::MemberEvent& event) {
+    cluster_["one"].WatchMembers([this](const rpc::MemberEvent& event) {
       if (event.kind == rpc::MemberEvent::Kind::kLost) lost_ = true;
     });
-  }
-  std::shared_ptr<StateStore> Claim(const std::string& trainer,
-                                    uint64_t number) {
-    const auto store = stores_->Claim(cluster_[trainer].self(),
-                                      {.pipeline = "p",
-                                       .epoch = number * kEpochsOfTrainer,
-                                       .takes_up = true,
-                                       .grace_ms = kGrace.count()});
-    EXPECT_THAT(store, IsOk());
-    return *store;
+    EXPECT_THAT(
+        rpc::Create<StateStore>(cluster_["trainer"], "one", ClaimBy(1)).Await(),
+        IsOk());
   }
   void LoseTrainer() {
     cluster_.Kill("trainer");
@@ -51,27 +60,30 @@ class StateStoresTest : public ::testing::Test {
   }
 
   std::atomic<bool> lost_ = false;
-  testing::LocalCluster cluster_{{.names = {"one", "trainer", "other"}}};
-  rpc::Agent& worker_ = cluster_["one"];
-  const std::shared_ptr<StateStores> stores_ = StateStores::Of(worker_);
+  testing::LocalCluster cluster_{ThreeWorkers()};
+  const std::shared_ptr<StateStores> stores_ = StateStores::Of(cluster_["one"]);
 };
 
 TEST_F(StateStoresTest, KeepsStatesForAWhileAfterTheLossOfTheirTrainer) {
-  const std::weak_ptr<StateStore> store = Claim("trainer", 1);
+  EXPECT_EQ(stores_->EpochOf("p"), kEpochsOfTrainer);
   const auto begin = std::chrono::steady_clock::now();
   LoseTrainer();
-  EXPECT_TRUE(Within(seconds(20), [&] { return store.expired(); }));
+  EXPECT_TRUE(Within(seconds(20), [&] { return stores_->EpochOf("p") == 0; }));
   EXPECT_GE(std::chrono::steady_clock::now() - begin, kGrace);
-  EXPECT_EQ(stores_->EpochOf("p"), 0);
 }
 
 TEST_F(StateStoresTest, KeepsStatesThatAnotherTrainerClaimsInThatTime) {
-  const std::weak_ptr<StateStore> store = Claim("trainer", 1);
+  const auto store = stores_->Claim(cluster_["trainer"].self(), ClaimBy(1));
+  ASSERT_THAT(store, IsOk());
+  ASSERT_THAT((*store)->Put(kEpochsOfTrainer, {0, 4}, {}), IsOk());
   LoseTrainer();
-  EXPECT_EQ(Claim("other", 2), store.lock());
+  const auto others =
+      rpc::Create<StateStore>(cluster_["other"], "one", ClaimBy(2)).Await();
+  ASSERT_THAT(others, IsOk());
   std::this_thread::sleep_for(2 * kGrace);
-  EXPECT_FALSE(store.expired());
   EXPECT_EQ(stores_->EpochOf("p"), 2 * kEpochsOfTrainer);
+  EXPECT_THAT(*(*store)->Fence(2 * kEpochsOfTrainer),
+              ElementsAre(KeptState{0, 4}));
 }
 
 }  // namespace
