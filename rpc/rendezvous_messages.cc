@@ -222,7 +222,7 @@ absl::Status HasNotMet(const std::string& cluster,
   } else if (!waiting.empty()) {
     who = absl::StrJoin(Names(waiting), ", ") + " may join once it has";
   } else if (!met.empty()) {
-    who = "none of it is here, but " + absl::StrJoin(met, ", ");
+    who = "nobody of it is here; others have: " + absl::StrJoin(met, ", ");
   }
   return absl::NotFoundError(
       absl::StrCat("no cluster ", cluster, " has met here: ", who));

@@ -59,7 +59,8 @@ class PipelineMembers {
   PipelineMembers(rpc::Agent& agent,
                   const std::vector<rpc::WorkerInfo>& workers);
 
-  // Of workers that had a place in another trainer's pipeline.
+  // Of workers that had a place in another trainer's pipeline. AwaitGivenUp
+  // looks for these, too, and they may become successors.
   void AddNames(const std::vector<std::string>& names);
   // Makes the stores that are missing, under this claim.
   absl::Status MakeStores(const StateClaim& claim);
@@ -77,8 +78,8 @@ class PipelineMembers {
   // have or had a place. Others, which may hang, are not asked.
   absl::Status TakeUpAgain(const StateClaim& claim, Clock::time_point deadline);
   // Some of these may have been given up and be there all the same: calls them
-  // until one answers, which TakeUpAgain then asks. Returns false if there are
-  // none, or after the deadline.
+  // until one answers, which TakeUp and TakeUpAgain then ask. Returns false if
+  // there are none, or after the deadline.
   bool AwaitGivenUp(const std::string& pipeline,
                     Clock::time_point deadline) const;
   // The store that keeps a second copy of a place's states: at the worker of

@@ -98,7 +98,7 @@ struct RecoveryOptions {
   std::chrono::milliseconds timeout{180'000};
   // The folder in which this trainer notes each state that is kept
   // (trainer_journal.h), so that a restarted trainer continues the training.
-  // Empty: the training ends with its trainer.
+  // Each step lists its files. Empty: the training ends with its trainer.
   std::string journal{};
   // A state is kept as soon as the one before it is safe, so a recovery repeats
   // the steps of two copies at most. If those are more than this number, a step
@@ -135,9 +135,9 @@ struct RecoveryOptions {
 // restarted trainer with modules of the same kind and number, continues from
 // the newest state of the journal that the workers still have, after a step or
 // of a Keep. resumed() then returns its step and what the trainer had noted of
-// it (Note). Once another trainer has taken a training over, all workers refuse
-// every request of the earlier one with PermissionDenied, which names the other
-// trainer.
+// it (Note). Once another trainer has taken a training over, all workers that
+// it commands and the journal refuse every request of the earlier one with
+// PermissionDenied, which names the other trainer.
 //
 // In this process, RRefs and Modules of what was made anew continue to work
 // (RRef::MoveTo), and so does the optimizer; everything else at a lost worker
@@ -253,9 +253,11 @@ class RecoverablePipeline {
   // successor.
   absl::Status OpenJournal();
   absl::Status TakeUp();
+  // Claims what all workers have, and reads what is noted by then.
+  absl::Status ClaimStates(std::chrono::steady_clock::time_point deadline);
   // Some of the workers that keep the newest entry's state may have been given
   // up and be there all the same: claims what they have, too.
-  absl::Status AwaitKeepers(const JournalEntry& newest);
+  absl::Status AwaitKeepers();
   // The number of this trainer, by which the journal knows it.
   uint64_t trainer() const { return options_.epoch / kEpochsOfTrainer; }
   // Of the present state, which has, or is to have, this number.

@@ -69,29 +69,39 @@ absl::Status RecoverablePipeline::OpenJournal() {
   const uint64_t before = std::max(claimed / kEpochsOfTrainer, found.trainer);
   options_.epoch =
       TrainerAfter(before, agent_.self().incarnation) * kEpochsOfTrainer;
-  RETURN_IF_ERROR(members_.TakeUp(Claim(true), MembersDeadline()));
-  // Until then the trainer before may have gone on, and it has not since.
+  return ClaimStates(MembersDeadline());
+}
+
+absl::Status RecoverablePipeline::ClaimStates(
+    std::chrono::steady_clock::time_point deadline) {
+  RETURN_IF_ERROR(members_.TakeUp(Claim(true), deadline));
+  // Until then the trainer before may have gone on at these workers.
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   return absl::OkStatus();
 }
 
-absl::Status RecoverablePipeline::AwaitKeepers(const JournalEntry& newest) {
+absl::Status RecoverablePipeline::AwaitKeepers() {
   const auto deadline = MembersDeadline();
-  members_.AddNames(newest.keepers);
   for (;;) {
+    if (journal_->found().empty()) return absl::OkStatus();
+    const JournalEntry& newest = journal_->found().back();
     const auto kept = members_.NewestKept(newest.step);
-    if (kept && kept->step == newest.step) return absl::OkStatus();
+    if (HasOnlyBegun(newest) || (kept && kept->step == newest.step))
+      return absl::OkStatus();
+    members_.AddNames(newest.keepers);
     if (!members_.AwaitGivenUp(options_.line, deadline))
       return absl::OkStatus();
-    RETURN_IF_ERROR(members_.TakeUp(Claim(true), deadline));
+    RETURN_IF_ERROR(ClaimStates(deadline));
   }
 }
 
 absl::Status RecoverablePipeline::TakeUp() {
   std::vector<JournalEntry> found;
-  if (journal_.has_value()) found = journal_->found();
+  if (journal_.has_value()) {
+    RETURN_IF_ERROR(AwaitKeepers());
+    found = journal_->found();
+  }
   std::erase_if(found, HasOnlyBegun);
-  if (!found.empty()) RETURN_IF_ERROR(AwaitKeepers(found.back()));
   const int64_t last = found.empty() ? 0 : StepsOf(found.back());
   const bool began = !found.empty();
   for (; !found.empty(); found.pop_back()) {
@@ -149,7 +159,9 @@ void RecoverablePipeline::GuardCheckpoints() {
   std::vector<RRef<StateStore>> stores;
   for (const PipelineMembers::Member& member : members_.all())
     stores.push_back(member.store);
-  checkpoints_->set_guard([stores, epoch = options_.epoch] {
+  checkpoints_->set_guard([stores, epoch = options_.epoch, journal = journal_,
+                           trainer = trainer()]() -> absl::Status {
+    if (journal.has_value()) RETURN_IF_ERROR(journal->Check(trainer));
     std::vector<Future<void>> checking;
     for (const RRef<StateStore>& store : stores)
       checking.push_back(store.Async<&StateStore::Check>(epoch));
@@ -160,6 +172,7 @@ void RecoverablePipeline::GuardCheckpoints() {
 absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(NoneUnderWay());
   absl::Status kept = KeepAnew();
+  if (absl::IsPermissionDenied(kept)) return status_ = kept;
   // Some workers may have it: it must not be taken for that of a later step.
   if (!kept.ok()) RETURN_IF_ERROR(Recover(kept, nullptr));
   return kept;

@@ -111,9 +111,10 @@ absl::StatusOr<Schedule> ParseSchedule(const std::string& text) {
 absl::StatusOr<Schedule> LoadSchedule(const std::string& path) {
   const auto file = File::Open(path);
   RETURN_IF_ERROR(Annotate(file.status(), path));
-  ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
-  std::string text(bytes, '\0');
-  RETURN_IF_ERROR(Annotate(file->ReadAt(text.data(), bytes, 0), path));
+  const absl::StatusOr<uint64_t> bytes = file->Size();
+  RETURN_IF_ERROR(Annotate(bytes.status(), path));
+  std::string text(*bytes, '\0');
+  RETURN_IF_ERROR(Annotate(file->ReadAt(text.data(), *bytes, 0), path));
   auto schedule = ParseSchedule(text);
   RETURN_IF_ERROR(Annotate(schedule.status(), path));
   return schedule;

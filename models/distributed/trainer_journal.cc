@@ -86,7 +86,9 @@ absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
       Tensor::From<int64_t>({static_cast<int64_t>(entry.training)});
   content.metadata[kWriter] = entry.writer;
   content.metadata[kKeepers] = absl::StrJoin(entry.keepers, ",");
-  return WriteSafeTensors(path, content).status();
+  const absl::Status written = WriteSafeTensors(path, content).status();
+  // PermissionDenied is for trainers that another has followed.
+  return written.ok() ? written : absl::UnavailableError(written.message());
 }
 
 // Of the latest trainer, by steps.
@@ -156,7 +158,7 @@ absl::Status TrainerJournal::Check(uint64_t trainer) const {
   if (later == files.end()) return absl::OkStatus();
   const auto entry = Read(*later);
   return absl::PermissionDeniedError(absl::StrCat(
-      entry.ok() ? entry->writer : "another trainer",
+      entry.ok() && !entry->writer.empty() ? entry->writer : "another trainer",
       " has taken the training up: this trainer commands it no more"));
 }
 

@@ -59,9 +59,12 @@ std::string FlightRecord::ToString() const {
 uint64_t FlightRecorder::Begin(const Collective& what) {
   MutexLock lock(mutex_);
   records_.push_back({++last_, what, State::kQueued});
-  const State oldest = records_.front().state;
-  const bool ended = oldest == State::kDone || oldest == State::kFailed;
-  if (records_.size() > kKept && ended) records_.pop_front();
+  if (records_.size() <= kKept) return last_;
+  const auto ended = std::find_if(
+      records_.begin(), records_.end(), [](const FlightRecord& each) {
+        return each.state == State::kDone || each.state == State::kFailed;
+      });
+  if (ended != records_.end()) records_.erase(ended);
   return last_;
 }
 

@@ -7,11 +7,10 @@
   recovery_bench --what=faults --period_s=1e6 >undisturbed.json
   tests/bench/draw_faults.py faults.svg faults.json [undisturbed.json]
 
-Prints what each kind of fault has cost: the time in which the training between
-the faults would have trained the rows that are missing. An undisturbed run of the
-same training is what throughput is compared with, and its loss is drawn over
-that of the run with faults; without one, throughput is compared with that between
-the faults.
+Throughput is compared with that of an undisturbed run of the same training, whose
+loss is drawn over that of the run with faults; without one, with the throughput
+between the faults. Prints what each kind of fault has cost: the time in which as
+many rows as are missing would have been trained at that throughput.
 """
 
 import json
@@ -109,15 +108,15 @@ def draw_losses(losses, undisturbed):
     return svg
 
 
-def draw(steps, faults, rate, kept, of, losses):
-    height = HEIGHT + (LOSSES_HEIGHT if losses else 0)
+def draw(steps, faults, rate, kept, rate_name, losses_svg):
+    height = HEIGHT + (LOSSES_HEIGHT if losses_svg else 0)
     end = steps[-1][0]
     most = 1.15 * max(each for _, each in throughput(steps))
     x = lambda at: LEFT + at / end * (WIDTH - LEFT - 10)
     y = lambda each: HEIGHT - BOTTOM - each / most * (HEIGHT - BOTTOM - TOP)
     svg = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}"'
            ' font-family="sans-serif" font-size="12">',
-           f'<rect width="{WIDTH}" height="{height}" fill="white"/>'] + losses
+           f'<rect width="{WIDTH}" height="{height}" fill="white"/>'] + losses_svg
     colours = colours_of(faults)
     for fault in faults:
         at, colour = x(fault["at"]), colours[fault["fault"]]
@@ -136,7 +135,7 @@ def draw(steps, faults, rate, kept, of, losses):
                    f'text-anchor="end">{part * rate:.0f}/s</text>')
     at = LEFT
     for text, colour in [("rows a second", "#2060a0"),
-                         (of, "#308030")] + list(colours.items()):
+                         (rate_name, "#308030")] + list(colours.items()):
         svg.append(f'<text x="{at}" y="14" fill="{colour}">{text}</text>')
         at += 7 * len(text) + 14
     svg.append(f'<text x="{WIDTH - 10}" y="14" text-anchor="end">'
@@ -158,24 +157,30 @@ def compare_losses(losses, undisturbed):
 
 
 def main():
+    if len(sys.argv) not in (3, 4):
+        sys.exit(__doc__)
     lines = read(sys.argv[2])
     faults = [line for line in lines if "fault" in line]
     steps = steps_of(lines)
-    rate, of, losses = undisturbed_rate(steps, faults), "between faults", []
+    rate, rate_name = undisturbed_rate(steps, faults), "between faults"
+    losses_svg = []
     if len(sys.argv) > 3:
         undisturbed = read(sys.argv[3])
         end = steps_of(undisturbed)[-1]
-        rate, of = end[1] / end[0], "undisturbed"
-        compare_losses(losses_of(lines), losses_of(undisturbed))
-        losses = draw_losses(losses_of(lines), losses_of(undisturbed))
+        rate, rate_name = end[1] / end[0], "undisturbed"
+        both = losses_of(lines), losses_of(undisturbed)
+        if not all(both):
+            sys.exit("a run has no losses: make both with this recovery_bench")
+        compare_losses(*both)
+        losses_svg = draw_losses(*both)
     kept = steps[-1][1] / steps[-1][0] / rate
     with open(sys.argv[1], "w", encoding="utf-8") as file:
-        file.write(draw(steps, faults, rate, kept, of, losses))
+        file.write(draw(steps, faults, rate, kept, rate_name, losses_svg))
     for kind, lost in sorted(costs(steps, faults, rate).items()):
         lost.sort()
         print(f"{kind}: {len(lost)} times, median {lost[len(lost) // 2]:.2f} s, "
               f"most {lost[-1]:.2f} s")
-    print(f"{of}: {rate:.1f} rows/s; kept: {100 * kept:.1f} %")
+    print(f"{rate_name}: {rate:.1f} rows/s; kept: {100 * kept:.1f} %")
 
 
 if __name__ == "__main__":

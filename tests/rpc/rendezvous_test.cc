@@ -120,7 +120,8 @@ TEST(Rendezvous, SaysWhoHasComeOfAClusterThatHasNotMet) {
   };
   enter(Options("eve", 1));
   EXPECT_EQ(why_not("test"),
-            "no cluster test has met here: none of it is here, but cluster "
+            "no cluster test has met here: nobody of it is here; others have: "
+            "cluster "
             "other (1 worker)");
   enter(Options("dave", kOneMore));
   EXPECT_EQ(why_not("test"),

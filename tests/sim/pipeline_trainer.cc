@@ -69,6 +69,7 @@ bool PipelineTrainer::Waits() const {
 
 void PipelineTrainer::Begin() {
   waits_ = false;
+  refused_by_ = 0;
   log_.Making(options_.group, agent_.self().incarnation);
   const absl::Status status = Make();
   World::Get().Trace(absl::StrCat("a pipeline: ", status.ToString()));

@@ -59,9 +59,10 @@ class PipelineTrainer {
   const Training& training_;
   TrainingLog& log_;
   const Options options_;
-  bool waits_;               // while the other trainer is there
-  uint64_t refused_by_ = 0;  // its incarnation, for which alone this one waits
-  Nanos next_{0};            // when the next step may begin
+  bool waits_;  // while the other trainer is there
+  uint64_t refused_by_ =
+      0;           // its incarnation, which alone this one awaits; 0: any
+  Nanos next_{0};  // when the next step may begin
   std::vector<Stage> stages_;
   std::vector<dist::RecoveredModule> recovered_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;

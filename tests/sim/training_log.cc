@@ -33,8 +33,8 @@ void TrainingLog::AwaitEnd(int group, const std::string& what) {
 }
 
 bool TrainingLog::HasFollowed(const Trainer& other, const Trainer& trainer) {
-  const bool made = !trainer.line.empty();
-  return !made || other.line != trainer.line || other.epoch > trainer.epoch;
+  return !trainer.made || other.line != trainer.line ||
+         other.epoch > trainer.epoch;
 }
 
 // While it is made nobody knows when a pipeline is claimed.
@@ -74,6 +74,7 @@ void TrainingLog::Made(int group, int64_t after, const std::string& line,
   trainer.busy = false;
   trainer.ended = ++makings_;
   trainer.step = after;
+  trainer.made = true;
   trainer.line = line;
   trainer.epoch = epoch;
   world.Mix(static_cast<uint64_t>(after));

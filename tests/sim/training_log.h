@@ -56,6 +56,7 @@ class TrainingLog {
     // of such that was, among all; 0: it has not ended.
     Nanos since{0};
     uint64_t began = 0, ended = 0;
+    bool made = false;  // which gives it these:
     std::string line{};
     uint64_t epoch = 0;
   };

@@ -73,7 +73,8 @@ inline constexpr char kDataParallelTrack[] = "data parallel";
 // buckets and change with the next Backward. A parameter that no member's loss
 // reaches keeps its gradient; if only some members reach it, the others count
 // as 0 in the mean. All members must make the same calls in the same order; an
-// error at one breaks the group.
+// error at one breaks the group, but for a loss scale that PowerSGD refuses
+// before anything is sent.
 //
 // If one member is on a GPU, all must be. Later work on the GPU then waits
 // there for the gradients, and no call waits for the GPU: an error on it is

@@ -28,6 +28,18 @@ TEST(FlightRecorder, KeepsTheLastOnesAndAllThatHaveNotEnded) {
   EXPECT_EQ(records.front().ToString(), "#4 all_reduce sum f32[8], queued");
 }
 
+// Sends and receives end in any order.
+TEST(FlightRecorder, ForgetsThoseThatEndedBehindOneThatHasNot) {
+  FlightRecorder recorder;
+  EXPECT_EQ(recorder.Begin(kSend), 1u);
+  for (size_t i = 0; i < 3 * FlightRecorder::kKept; ++i)
+    recorder.Set(recorder.Begin(kSend), State::kDone);
+  const auto records = recorder.Records();
+  ASSERT_EQ(records.size(), FlightRecorder::kKept);
+  EXPECT_EQ(records[0].sequence, 1u);
+  EXPECT_EQ(records.back().sequence, 3 * FlightRecorder::kKept + 1);
+}
+
 TEST(Collective, ListsTheSizesOfSeveralTensors) {
   Collective several = kReduction;
   several.sizes = {5, 3};
