@@ -121,8 +121,7 @@ TEST(Rendezvous, SaysWhoHasComeOfAClusterThatHasNotMet) {
   enter(Options("eve", 1));
   EXPECT_EQ(why_not("test"),
             "no cluster test has met here: nobody of it is here; others have: "
-            "cluster "
-            "other (1 worker)");
+            "cluster other (1 worker)");
   enter(Options("dave", kOneMore));
   EXPECT_EQ(why_not("test"),
             "no cluster test has met here: dave may join once it has");
