@@ -116,6 +116,19 @@ absl::Status Remove(const EntryFile& file) {
       absl::StrCat("cannot remove ", file.path, ": ", error.message()));
 }
 
+// PermissionDenied if one of these is of a later trainer than this one.
+absl::Status CheckLatest(const std::vector<EntryFile>& files,
+                         uint64_t trainer) {
+  const auto later = std::find_if(
+      files.begin(), files.end(),
+      [&](const EntryFile& file) { return file.trainer > trainer; });
+  if (later == files.end()) return absl::OkStatus();
+  const auto entry = Read(*later);
+  return absl::PermissionDeniedError(absl::StrCat(
+      entry.ok() && !entry->writer.empty() ? entry->writer : "another trainer",
+      " has taken the training up: this trainer commands it no more"));
+}
+
 }  // namespace
 
 absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
@@ -152,22 +165,15 @@ absl::Status TrainerJournal::Begin(uint64_t training) const {
 
 absl::Status TrainerJournal::Check(uint64_t trainer) const {
   ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
-  const auto later = std::find_if(
-      files.begin(), files.end(),
-      [&](const EntryFile& file) { return file.trainer > trainer; });
-  if (later == files.end()) return absl::OkStatus();
-  const auto entry = Read(*later);
-  return absl::PermissionDeniedError(absl::StrCat(
-      entry.ok() && !entry->writer.empty() ? entry->writer : "another trainer",
-      " has taken the training up: this trainer commands it no more"));
+  return CheckLatest(files, trainer);
 }
 
 absl::Status TrainerJournal::Write(const JournalEntry& entry,
                                    int64_t before) const {
-  RETURN_IF_ERROR(Check(entry.trainer));
+  ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
+  RETURN_IF_ERROR(CheckLatest(files, entry.trainer));
   RETURN_IF_ERROR(
       WriteEntry(PathOf(folder_, entry.trainer, entry.step), entry));
-  ASSIGN_OR_RETURN(const std::vector<EntryFile> files, FilesIn(folder_));
   for (const EntryFile& file : files) {
     const bool own = file.trainer == entry.trainer;
     const bool kept = file.step == entry.step || file.step == before;
