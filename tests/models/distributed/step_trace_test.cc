@@ -133,10 +133,11 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   EXPECT_DOUBLE_EQ(times.until_end, 30e-3);
   EXPECT_DOUBLE_EQ(times.awaited, 7e-3);
   const auto report = [](double busy, double until_end, double awaited = 0) {
-    return GroupReport{
-        .last = {},
-        .times = StepTimes{
-            .busy = busy, .until_end = until_end, .awaited = awaited}};
+    return GroupReport{.last = {},
+                       .times = StepTimes{.instructions = {},
+                                          .busy = busy,
+                                          .until_end = until_end,
+                                          .awaited = awaited}};
   };
   EXPECT_DOUBLE_EQ(*BubbleOf({report(2, 10), report(4, 8)}), 0.7);
   EXPECT_FALSE(BubbleOf({report(2, 10), GroupReport()}).has_value());
