@@ -5,6 +5,7 @@
 
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -101,9 +102,6 @@ absl::Status TellLeave(rpc::CallContext& call, int32_t node) {
   return absl::OkStatus();
 }
 
-// Node 0 is lost, of which the inbox hears.
-void Ignore(const absl::Status&) {}
-
 class JoinedNodes final : public Nodes {
  public:
   JoinedNodes(int node, std::unique_ptr<rpc::Agent> agent)
@@ -121,15 +119,18 @@ class JoinedNodes final : public Nodes {
         });
   }
   void WorkerEnded(const std::string& name, const std::string& how) override {
-    agent_->Async<&TellEnd>(kFirst, name, how).OnReady(Ignore);
+    told_.push_back(agent_->Async<&TellEnd>(kFirst, name, how));
   }
   void WorkerLost(const std::string& name, const std::string& event) override {
-    agent_->Async<&TellLoss>(kFirst, name, event).OnReady(Ignore);
+    told_.push_back(agent_->Async<&TellLoss>(kFirst, name, event));
   }
   void End(int code, std::chrono::milliseconds limit) override {
     if (node_ == 0) {
       agent_->service<Desk>()->End(code, limit);
     } else {
+      // Node 0 runs calls concurrently, and must hear of losses before it hears
+      // that the node leaves because of them. It may be lost itself.
+      WaitAll(told_).Await(limit).IgnoreError();
       agent_->Async<&TellLeave>(kFirst, {.timeout = limit}, node_)
           .Await(kNoLimit)
           .IgnoreError();
@@ -140,6 +141,7 @@ class JoinedNodes final : public Nodes {
  private:
   const int32_t node_;
   const std::unique_ptr<rpc::Agent> agent_;
+  std::vector<Future<void>> told_;
 };
 
 }  // namespace

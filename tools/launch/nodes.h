@@ -35,7 +35,7 @@ std::string WorkerName(int node, int workers, int number);
 // The baton-runs of one run over several machines, or nodes. They are workers,
 // node0, node1, ..., of a cluster of their own: that of the run with ".nodes"
 // behind its name. Node 0 runs the trainer and decides when the run ends.
-// Thread-safe.
+// Thread-compatible.
 class Nodes {
  public:
   // Waits until all have come. What the others do is put into `inbox`: at node
@@ -50,7 +50,8 @@ class Nodes {
   virtual void WorkerLost(const std::string& name,
                           const std::string& event) = 0;
   // RunAll has returned `code`. At node 0 the others hear it and end; returns
-  // when they have, or after `limit`.
+  // when they have, or after `limit`. At others, node 0 first hears all that it
+  // was told.
   virtual void End(int code, std::chrono::milliseconds limit) = 0;
 };
 

@@ -70,7 +70,8 @@ class Members {
       return line;
     }
   }
-  // So many members, as this one sees it.
+  // So many members, as this one sees it. It may have seen as many while they
+  // joined: await all of them first.
   void AwaitMembers(const std::string& name, int members) {
     const std::string wanted = absl::StrCat(" of ", members);
     while (!absl::EndsWith(Await(name, "step "), wanted)) {
@@ -149,7 +150,7 @@ TEST(KilledElasticMember, MayBeAllButOneOneAfterTheOther) {
 // Those that were left are a majority, so the one that wakes up is none.
 TEST(StoppedElasticMember, TakesNoStepAfterOthersHaveGivenItUp) {
   Members members(3, kEpochs, 2, 2);
-  members.AwaitMembers("w1", 3);
+  members.AwaitMembers("w0", 3);
   members["w1"].Kill(SIGSTOP);
   members.AwaitMembers("w0", 2);
   members["w1"].Kill(SIGCONT);
@@ -163,7 +164,7 @@ TEST(StoppedElasticMember, TakesNoStepAfterOthersHaveGivenItUp) {
 
 TEST(ElasticMember, LeavesInOrder) {
   Members members(3, kEpochs, 2);
-  members.AwaitMembers("w0", 3);
+  members.AwaitMembers("w1", 3);
   members["w0"].Kill(SIGTERM);
   members.AwaitMembers("w1", 2);
   EXPECT_EQ(members["w0"].Wait(Clock::now() + seconds(30)).value_or(-1), 0);
