@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <vector>
 
-// What the rest of core/cuda needs of cuDNN: handles, errors, and the backend's
+// The parts of cuDNN that core/cuda uses: handles, errors, and the backend's
 // descriptors as values.
 namespace baton::cuda {
 

@@ -15,10 +15,10 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 
-// What GPUs do together through NCCL. Each GPU belongs to a member of a group,
-// in this process or another. The library is opened when it is first needed; no
-// build links it. core/no_cuda/nccl has the same symbols for builds without
-// NCCL's header, where they fail with FailedPrecondition.
+// Collective operations of GPUs through NCCL. Each GPU belongs to a member of a
+// group, in this process or another. The library is opened when it is first
+// needed; no build links it. core/no_cuda/nccl has the same symbols for builds
+// without NCCL's header, where they fail with FailedPrecondition.
 namespace baton::cuda {
 
 // Returns a version such as "2.28.9"; all members need the same.

@@ -13,7 +13,7 @@
 // for what the device reports. core/no_cuda has the same symbols.
 namespace baton::cuda {
 
-// Loads the kernels that raise and wait. The first launch of a kernel that is
+// Loads the kernels of these functions. The first launch of a kernel that is
 // not loaded waits for running kernels, and so for a flag that it may itself
 // have to raise.
 void LoadFlagKernels(int device);
