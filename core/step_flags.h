@@ -57,7 +57,7 @@ class StepNumber {
   uint64_t decided() const;
 
   Device device() const { return device_; }
-  // What kernels read: the step, and the last step that was given up.
+  // Kernels read these: the step, and the last step that was given up.
   uint64_t* words() const { return words_; }
 
  private:
