@@ -57,7 +57,8 @@ class StepNumber {
   uint64_t decided() const;
 
   Device device() const { return device_; }
-  // Kernels read these: the step, and the last step that was given up.
+  // Three words for kernels: the step, the last step that was given up, and the
+  // newest step that was decided to count.
   uint64_t* words() const { return words_; }
 
  private:

@@ -8,12 +8,12 @@
 #include "core/cuda/memory.h"
 
 // The caching allocator of each GPU, which implements core/cuda/memory.h.
-// Blocks are cut from segments that cudaMalloc returns (2 MiB for requests up
-// to 1 MiB, 20 MiB up to 10 MiB, otherwise the request's size in 2 MiB steps).
-// A freed block is kept for the next request of the same stream, which may use
-// it at once, because a stream's work runs in order. Blocks that other streams
-// used come back when their work has ended. Other processes can open segments
-// (CUDA IPC). Thread-safe.
+// Blocks are cut from segments (2 MiB for requests up to 1 MiB, 20 MiB up to 10
+// MiB, otherwise the request's size in 2 MiB steps), which come from cudaMalloc
+// so that other processes can open them (CUDA IPC). A freed block is kept for
+// the next request of the same stream, which may use it at once, because a
+// stream's work runs in order. Blocks that other streams used come back when
+// their work has ended. Thread-safe.
 namespace baton::cuda {
 
 // The segment that holds `data`, a block's address.

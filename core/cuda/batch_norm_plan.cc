@@ -13,8 +13,8 @@ constexpr int64_t kMostRows = int64_t{1} << 30;
 // The part of a block's shared memory that keeps packs; sums and coefficients
 // take the rest.
 constexpr int64_t kKeptBytes = 208 * 1024;
-// The most bytes of x for which a block owns channels. It reads what it cannot
-// keep once more, mostly from the L2 cache. With few blocks, the bandwidth of
+// The most bytes of x for which a block owns channels. It reads once more what
+// it cannot keep, mostly from the L2 cache. With few blocks, the bandwidth of
 // one multiprocessor is the limit, so that two kernels are faster from a
 // smaller size on.
 constexpr int64_t kOwnedBytes = 240 * 1024;

@@ -7,7 +7,7 @@
 
 #include "core/tensor.h"
 
-// Adds up sources that may have the same cell in a fixed order, without a
+// Brings sources that may have the same cell into a fixed order, without a
 // thread for each cell: entries (cell, source) are sorted by cell, stably.
 namespace baton::cuda {
 

@@ -9,6 +9,8 @@
 
 namespace baton::ops {
 
+// Pooling takes floating images x [N, C, H, W]. Padding is at most half of the
+// kernel. Results have the memory order of x.
 struct Pool2dOptions {
   std::array<int64_t, 2> kernel = {2, 2};  // height, width
   std::array<int64_t, 2> stride = {2, 2};
