@@ -25,7 +25,7 @@ void RequireAlike(const Gradient& sum, const Gradient& addend) {
           addend.shape().ToString());
 }
 
-// Adds gradients of which one or both are rows.
+// Adds gradients if one or both of them are rows.
 void AddRows(Gradient& sum, Gradient addend) {
   RequireAlike(sum, addend);
   if (sum.is_rows() && addend.is_rows()) {
@@ -51,8 +51,9 @@ Tensor Dense(const Tensor& tensor) {
 
 bool IsExclusive(const Tensor& tensor) {
   if (tensor.storage().use_count() != 1 || !IsDense(tensor)) return false;
-  // use_count() does not synchronize, but releasing a second reference does:
-  // other threads' reads before they released theirs happen before this.
+  // use_count() does not synchronize with other threads, but releasing a second
+  // reference does: what they read before they released theirs happens before
+  // this.
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): as above
   std::shared_ptr<Storage> synchronise = tensor.storage();
   return true;

@@ -12,16 +12,17 @@ namespace baton::autograd {
 // whose storage is not shared instead of making a new one, so call it with
 // std::move if you can. Throws Error if shapes or dtypes differ.
 void AccumulateInto(Tensor& sum, Tensor addend);
-// As above; the sum of rows and rows is coalesced rows, any other sum a tensor.
+// Like the above. The sum of rows and rows is coalesced rows; any other sum is
+// a tensor.
 void AccumulateInto(Gradient& sum, Gradient addend);
 
-// As above, for gradients that several passes give one leaf: sums of bf16 and
-// f16 gradients are f32, since their own dtype would lose most of many small
-// ones.
+// Like the above, for the gradients that several passes give to one leaf: sums
+// of bf16 and f16 gradients are f32, since their own dtype would lose most of
+// many small ones.
 void AddGradient(Gradient& sum, Gradient addend);
 
-// Returns the tensor itself if its elements fill their memory; otherwise (a
-// broadcast view, for example) a copy.
+// Returns the tensor itself if its elements fill their memory, and otherwise
+// (for example if it is a broadcast view) a copy.
 Tensor Dense(const Tensor& tensor);
 
 // Returns true if the storage is not shared and every element has its own place

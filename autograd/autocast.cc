@@ -15,7 +15,7 @@
 namespace baton {
 namespace {
 
-// A leaf's cast, valid while the leaf has these values.
+// The cast of a leaf, valid while the leaf keeps these values.
 struct KeptCast {
   Variable leaf;
   Tensor tensor;

@@ -58,8 +58,8 @@ class AutocastScope {
 
 }  // namespace baton
 
-// How functions/*.cc follow the scope; without a scope each returns its
-// argument.
+// functions/*.cc call these to follow the scope. Without a scope each returns
+// its argument.
 namespace baton::autograd {
 
 // Casts to the scope's dtype, unless x is f64 or not floating.

@@ -11,7 +11,7 @@
 namespace baton::autograd {
 namespace {
 
-// The gradient to start from at `output`.
+// Returns the gradient of `output` to start from.
 Tensor Seed(const char* op, const Variable& output, const Tensor& given) {
   const Tensor& value = output.tensor();
   if (!given.defined()) {
@@ -28,7 +28,7 @@ Tensor Seed(const char* op, const Variable& output, const Tensor& given) {
   return given;
 }
 
-// The nodes that made the outputs, and the gradients that each is fed.
+// The nodes that made the outputs, and the gradients to feed to each of them.
 struct Feeds {
   std::vector<std::shared_ptr<Node>> roots;
   std::unordered_map<const Node*, std::vector<Tensor>> grads;

@@ -23,8 +23,8 @@ using Gradients = std::vector<Gradient>;
 
 }  // namespace
 
-// The thread that sets running_ owns the members without a guard until it
-// clears it; mutex_ orders one owner before the next.
+// The thread that sets running_ owns the unguarded members until it clears it;
+// mutex_ orders one owner before the next.
 class GraphTask::Work final
     : public std::enable_shared_from_this<GraphTask::Work> {
  public:

@@ -51,8 +51,8 @@ class GraphTask {
     // If set, the pass postpones gradients of leaves for which `postpone`
     // returns true, if a node can compute them separately (for example weights
     // of convolutions and products) and the leaf has no hooks: `later` receives
-    // what computes them. `sink` receives all other gradients, maybe of the
-    // same leaf.
+    // functions that compute them. `sink` receives all other gradients, maybe
+    // of the same leaf.
     std::function<bool(const Variable& leaf)> postpone = nullptr;
     std::function<void(const Variable& leaf, DeferredGradient gradient)> later =
         nullptr;
@@ -94,11 +94,12 @@ std::vector<Tensor> Grad(const std::vector<Variable>& outputs,
                          const std::vector<Tensor>& grad_outputs = {},
                          bool retain_graph = false);
 
-// Adds the gradients of all leaves that `outputs` depend on; `sink` as above.
+// Adds to the gradients of all leaves that `outputs` depend on, or passes what
+// it would add to `sink`.
 void Backward(const std::vector<Variable>& outputs,
               const std::vector<Tensor>& grad_outputs,
               bool retain_graph = false, GradSink sink = nullptr);
-// As above, with all options.
+// Like the above, with all options.
 void Backward(const std::vector<Variable>& outputs,
               const std::vector<Tensor>& grad_outputs,
               GraphTask::Options options);

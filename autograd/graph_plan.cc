@@ -12,8 +12,8 @@ namespace {
 
 using NodePtr = std::shared_ptr<Node>;
 
-// Reverse postorder of a depth-first search is a topological order. Roots and
-// edges are taken last to first, so that the first ones end up in front.
+// The reverse postorder of a depth-first search is a topological order. Roots
+// and edges are visited last to first, so that the first ones end up in front.
 std::vector<NodePtr> TopologicalOrder(const std::vector<NodePtr>& roots) {
   struct Visit {
     NodePtr node;

@@ -10,9 +10,9 @@
 namespace baton::autograd {
 namespace {
 
-// The edges of nodes that are being destroyed on this thread; the outermost
-// destructor releases them, which avoids deep recursion. A plain pointer, so
-// that nodes may be destroyed while the thread ends.
+// The edges of nodes that are being destroyed on this thread. The outermost
+// destructor releases them, which avoids deep recursion. This is a plain
+// pointer, so that nodes may be destroyed while the thread ends.
 thread_local std::vector<Edge>* orphans = nullptr;
 
 }  // namespace

@@ -53,7 +53,7 @@ class Node {
   // peer. A result may be undefined if the input needs no gradient (see
   // needs(i)).
   virtual std::vector<Tensor> Backward(const std::vector<Tensor>& grads) = 0;
-  // As Backward, with a request for each edge, which the node may ignore.
+  // Like Backward, with a request for each edge, which the node may ignore.
   virtual std::vector<Gradient> BackwardAs(
       const std::vector<Tensor>& grads, std::vector<GradientRequest>& requests);
   // Frees saved tensors after a pass that does not retain the graph.
@@ -77,7 +77,8 @@ class Node {
   bool has_hooks() const { return !hooks_.empty(); }
 
  protected:
-  // Adds what distinguishes this node from others with the same edges.
+  // Adds to the signature what distinguishes this node from others with the
+  // same edges.
   virtual void Sign(Signature& signature) const;
 
  private:

@@ -33,9 +33,9 @@ class Signature {
   uint64_t high_ = 0;
 };
 
-// The signature of `node` and everything that it reaches. Each node caches its
-// own, so that a graph is traversed once however often parts of it are
-// requested. Thread-safe.
+// Returns the signature of `node` and everything that it reaches. Each node
+// caches its own, so that a graph is traversed once however often parts of it
+// are requested. Thread-safe.
 Signature SignatureOf(const Node& node);
 
 }  // namespace baton::autograd

@@ -9,7 +9,7 @@
 
 namespace baton {
 
-// What each of the variables has, in their order.
+// These return the tensor, or the gradient, of each variable, in order.
 inline std::vector<Tensor> TensorsOf(const std::vector<Variable>& variables) {
   std::vector<Tensor> tensors;
   tensors.reserve(variables.size());

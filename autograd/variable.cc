@@ -18,10 +18,10 @@ struct VariableState {
 
   Tensor tensor;
   Edge made_by;                // invalid for leaves
-  bool requires_grad = false;  // of leaves
+  bool requires_grad = false;  // only used for leaves
   mutable Mutex mutex;
   Gradient grad ABSL_GUARDED_BY(mutex);
-  // Made on first use: most leaves are plain inputs.
+  // Made at the first use, because most leaves are plain inputs.
   std::shared_ptr<Accumulator> accumulator ABSL_GUARDED_BY(mutex);
 };
 

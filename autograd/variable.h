@@ -66,8 +66,9 @@ class Variable {
   // shape, device and dtype are the leaf's; f32 also fits bf16 and f16.
   void AccumulateGrad(const Gradient& grad);
 
-  // Where gradients of this value flow to: the op that made it, or, for a leaf
-  // that requires grad, its accumulator. Invalid if it does not require grad.
+  // Returns where gradients of this value flow to: the op that made it, or, for
+  // a leaf that requires grad, its accumulator. Invalid if the value does not
+  // require grad.
   autograd::Edge gradient_edge() const;
 
   // Returns the same tensor without history.
@@ -93,7 +94,7 @@ class Variable {
   std::shared_ptr<autograd::VariableState> state_;
 };
 
-// In its scope, this thread records no graph.
+// While the scope lives, the calling thread records no graph.
 class NoGrad {
  public:
   NoGrad();

@@ -42,6 +42,7 @@ struct CheckpointDraft {
   }
 };
 
+// A shard that a process has written.
 struct Shard {
   std::string file;  // within the step's folder
   SafeTensorsIndex index;
@@ -53,7 +54,8 @@ struct Shard {
 // Makes the step's folder.
 absl::StatusOr<CheckpointDraft> BeginCheckpoint(const std::string& folder,
                                                 int64_t step);
-// Any process that sees the folder may call this. Errors name the file.
+// Writes `tensors` as shard `number`. Any process that sees the folder may call
+// this. Errors name the file.
 absl::StatusOr<Shard> WriteShard(const CheckpointDraft& draft, int number,
                                  const NamedTensors& tensors);
 // Writes the manifest. Then removes all files that belong neither to this
@@ -64,7 +66,7 @@ absl::StatusOr<Shard> WriteShard(const CheckpointDraft& draft, int number,
 absl::Status FinishCheckpoint(const CheckpointDraft& draft,
                               const std::vector<Shard>& shards, int keep);
 
-// A checkpoint for reading. DataLoss means that a file is torn, missing or from
+// Reads a checkpoint. DataLoss means that a file is torn, missing or from
 // another save; its message names the file and a step that can be resumed
 // instead. Immutable.
 class Checkpoint {

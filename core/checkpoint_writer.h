@@ -39,7 +39,7 @@ class HostCopies {
   // Overwrites the copies of the previous call where names and shapes are the
   // same; those must be complete.
   HostCopy Begin(const NamedTensors& tensors);
-  // Leaves the copies to those that still read them.
+  // Gives up the copies; whoever still reads them keeps them.
   void Leave() { copies_.clear(); }
 
  private:

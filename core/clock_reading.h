@@ -9,8 +9,8 @@
 
 namespace baton {
 
-// A reading of another clock, of a GPU or another machine, between two readings
-// of the steady clock. Plain data.
+// One reading of another clock, such as a GPU's or another machine's, between
+// two readings of the steady clock. Plain data.
 struct ClockReading {
   int64_t asked_ns = 0;
   int64_t read_ns = 0;

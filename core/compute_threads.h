@@ -7,7 +7,8 @@
 
 namespace baton {
 
-// While it lives, ops of this thread use so many compute threads.
+// While the scope lives, ops of the calling thread use `threads` compute
+// threads.
 class ComputeThreadsScope {
  public:
   explicit ComputeThreadsScope(int threads) { SetComputeThreads(threads); }

@@ -6,10 +6,11 @@
 #include <cstdint>
 #include <string>
 
-// How convolutions on GPUs choose among cuDNN's algorithms. By default, the
-// first call of each kind (shapes, strides, dtype, options) times the likely
-// ones on its own operands, a few runs each, and the process keeps the fastest.
-// There is no search, and an unknown convolution uses cuDNN's first suggestion,
+// These settings control how convolutions on GPUs choose among cuDNN's
+// algorithms. By default, the first call of each kind (shapes, strides, dtype,
+// options) times the likely ones on its own operands, a few runs each, and the
+// process keeps the fastest. There is no search, and an unknown convolution
+// uses cuDNN's first suggestion,
 //   - while a graph is recorded (core/graph.h), so run a step before you
 //     record one;
 //   - with SetDeterministic (core/precision.h), which requires equal bits in

@@ -18,7 +18,8 @@ class Device {
   constexpr Device() = default;
   static constexpr Device Cpu() { return Device(); }
   static constexpr Device Cuda(int index) { return Device(Kind::kCuda, index); }
-  // "cpu", "cuda" or "cuda:1"; InvalidArgument names what is wrong otherwise.
+  // Parses "cpu", "cuda" or "cuda:1"; otherwise InvalidArgument says what is
+  // wrong.
   static absl::StatusOr<Device> Parse(const std::string& text);
 
   constexpr Kind kind() const { return kind_; }

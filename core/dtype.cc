@@ -14,7 +14,7 @@ struct DTypeEntry {
   bool floating;
 };
 
-// By the value of DType.
+// Indexed by the value of DType.
 constexpr std::array<DTypeEntry, 8> kEntries = {{{"f32", 4, true},
                                                  {"f64", 8, true},
                                                  {"f16", 2, true},

@@ -11,7 +11,7 @@
 
 namespace baton {
 
-// Values are part of the wire format and never change.
+// The values are part of the wire format and never change.
 enum class DType : uint8_t {
   kF32 = 0,
   kF64 = 1,
@@ -23,8 +23,8 @@ enum class DType : uint8_t {
   kBool = 7,
 };
 
-// IEEE 754 binary16 and bfloat16 as stored; arithmetic happens in float.
-// Conversions round to nearest even.
+// IEEE 754 binary16 and bfloat16 as they are stored; arithmetic is done in
+// float. Conversions round to nearest even.
 struct Half {
   uint16_t bits = 0;
   Half() = default;
@@ -38,11 +38,12 @@ struct BFloat16 {
   explicit operator float() const;
 };
 
-// Inline and branchless, so that loops over them vectorize.
+// The conversions are inline and branchless, so that loops over them vectorize.
 inline Half::Half(float value) {
   const uint32_t all = std::bit_cast<uint32_t>(value);
   const uint32_t magnitude = all & 0x7fffffffu;
-  // Below 2^-14 the FPU rounds for us: 0.5 has the subnormals' spacing.
+  // Below 2^-14 the FPU rounds for us: floats from 0.5 on are spaced like f16's
+  // subnormals.
   const uint32_t subnormal =
       std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
       0x3f000000u;

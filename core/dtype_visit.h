@@ -36,7 +36,7 @@ decltype(auto) VisitDType(DType dtype, Fn&& fn) {
   return fn(std::type_identity<bool>{});
 }
 
-// As VisitDType, for f32, f64, f16 and bf16; throws Error led by `op` for
+// Like VisitDType, for f32, f64, f16 and bf16; throws Error led by `op` for
 // others.
 template <typename Fn>
 decltype(auto) VisitFloating(const char* op, DType dtype, Fn&& fn) {
@@ -54,7 +54,7 @@ decltype(auto) VisitFloating(const char* op, DType dtype, Fn&& fn) {
   }
 }
 
-// As VisitDType, for kernels that only take f32 and f64: double for f64, else
+// Like VisitDType, for kernels that only take f32 and f64: double for f64, else
 // float.
 template <typename Fn>
 decltype(auto) VisitReal(DType dtype, Fn&& fn) {

@@ -128,7 +128,7 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
            alive_ - idle_ - blocked_ + visitors_ > target_;
   }
 
-  // Whether as many other threads as the pool should have are runnable.
+  // Returns whether as many other threads as the pool should have are runnable.
   bool SurplusLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return alive_ - blocked_ > target_;
   }

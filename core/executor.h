@@ -33,8 +33,8 @@ class ThreadPool final : public Executor {
   ~ThreadPool() override;
 
   void Post(Task task) override;
-  // As Post, but if the calling thread has an InlineTask (core/inline_task.h),
-  // it may run the task itself later.
+  // Like Post, but if the calling thread has an InlineTask
+  // (core/inline_task.h), that may run the task later on this thread.
   void PostOrRunInline(Task task);
 
   int threads() const;        // as given to the constructor

@@ -29,7 +29,7 @@ class File {
 
   int descriptor() const { return descriptor_; }
   absl::StatusOr<uint64_t> Size() const;
-  // Returns DataLoss if the file ends before that.
+  // Reads exactly `bytes` bytes; returns DataLoss if the file ends before.
   absl::Status ReadAt(void* data, size_t bytes, uint64_t offset) const;
 
  private:
@@ -58,8 +58,8 @@ class FileWriter {
   const std::unique_ptr<Disk> disk_;
   std::vector<Buffer> buffers_;  // used in turn
   size_t present_ = 0;
-  size_t filled_ = 0;    // bytes of it in use
-  uint64_t offset_ = 0;  // its position in the file
+  size_t filled_ = 0;    // bytes of the present buffer in use
+  uint64_t offset_ = 0;  // the present buffer's position in the file
 };
 
 // Replaces `path` by what `write` writes: first into a temporary file beside

@@ -12,8 +12,9 @@
 // share memory.
 struct DLManagedTensor;
 
-// Tensors in memory of another library, and Baton's memory for another library.
-// Nothing is copied: both sides see each other's writes.
+// These functions make tensors of another library's memory, and lend Baton's
+// memory to another library. Nothing is copied: both sides see each other's
+// writes.
 namespace baton {
 
 // Returns a row-major tensor in the caller's memory on `device`. `release` runs
@@ -37,8 +38,8 @@ Tensor FromDlpack(DLManagedTensor* exported);
 // returns once they are written. Throws Error(InvalidArgument) for an undefined
 // tensor.
 DLManagedTensor* ToDlpack(const Tensor& tensor);
-// The same, but on a GPU it returns at once: for work that the other library
-// gives to `reader` from now on.
+// Like the above, but on a GPU it returns at once: the elements may be used by
+// work that the other library gives to `reader` from now on.
 DLManagedTensor* ToDlpack(const Tensor& tensor, const Stream& reader);
 
 }  // namespace baton

@@ -170,10 +170,10 @@ class FutureState {
 }  // namespace internal
 
 // A result that will be available later: a value, or the Status of an error.
-// Copyable handle; T must be copyable. Continuations run on the thread that
-// sets the result, or, if there is already one, on the promise's executor
-// (inline if it has none). Setters hold no locks and are never gRPC threads.
-// Thread-safe.
+// A Future is a copyable handle; T must be copyable. Continuations run on the
+// thread that sets the result, or, if there is already one, on the promise's
+// executor (inline if it has none). A thread that sets a result holds no locks
+// and is never one of gRPC's. Thread-safe.
 template <typename T>
 class [[nodiscard]] Future {
  public:
@@ -183,7 +183,7 @@ class [[nodiscard]] Future {
   Future() = default;  // invalid; may only be assigned to
 
   // Returns a future of a value that is fetched only when somebody here waits
-  // for it or asks whether it is ready. Continuations run as those of
+  // for it or asks whether it is ready. Continuations run as they do for
   // Promise(executor).
   static Future From(std::shared_ptr<ValueSource<T>> source,
                      std::shared_ptr<Executor> executor) {
@@ -196,20 +196,20 @@ class [[nodiscard]] Future {
     internal::FutureState<T>::Want(state_);
     return state_->ready();
   }
-  // The source that From was given, whether it was asked yet or not; null for
-  // other futures.
+  // Returns the source that From was given, even if nobody has asked it yet;
+  // null for other futures.
   std::shared_ptr<ValueSource<T>> source() const {
     return valid() ? state_->source() : nullptr;
   }
 
-  // Runs continuations that are added after the result; if null, they run
-  // inline.
+  // Returns the executor that runs continuations added after the result; null
+  // if they run inline.
   const std::shared_ptr<Executor>& executor() const {
     return state_->executor();
   }
 
   // Waits for the result; returns DeadlineExceeded after `timeout`, and the
-  // future remains usable. The framework's only method that blocks for a
+  // future remains usable. No other method of the framework blocks for a
   // result.
   Result Await(std::chrono::milliseconds timeout = kDefaultAwait) const {
     internal::FutureState<T>::Want(state_);

@@ -25,6 +25,7 @@ struct GpuActivity {
   int64_t end_ns = 0;
 };
 
+// What a recording has collected.
 struct GpuActivityLog {
   std::vector<GpuActivity> activities;  // in the order in which they were
                                         // reported
@@ -48,13 +49,14 @@ class ClockLine {
   double pace_ = 1;  // steady time per time of the other clock
 };
 
-// Collects what is reported while GPUs work, by their own clock; keeps at most
-// `limit` activities and counts the others. Stores each name once. Thread-safe.
+// Collects the activities that GPUs report, in the time of their own clock;
+// keeps at most `limit` of them and counts the others. Stores each name once.
+// Thread-safe.
 class GpuActivityBuffer {
  public:
   explicit GpuActivityBuffer(size_t limit) : limit_(limit) {}
 
-  // As GpuActivity, but by the other clock, and with the compiler's name.
+  // A GpuActivity without its name, in the time of the other clock.
   struct Entry {
     int device = 0;
     uint32_t stream = 0;
@@ -62,11 +64,13 @@ class GpuActivityBuffer {
     int64_t begin_ns = 0;
     int64_t end_ns = 0;
   };
-  // Ignores entries with impossible times, as of work that had not ended.
+  // `symbol` is the name that the compiler gave. Ignores entries with
+  // impossible times, which work that has not ended may have.
   void Add(std::string_view symbol, const Entry& entry);
+  // Counts activities that the GPU's library has lost.
   void Drop(uint64_t count);
-  // Leaves out what ended before the clock's line begins: it belongs to an
-  // earlier recording.
+  // Empties the buffer. Leaves out what ended before the clock's line begins:
+  // it belongs to an earlier recording.
   GpuActivityLog Take(const ClockLine& clock);
 
  private:

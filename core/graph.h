@@ -29,9 +29,10 @@ class Graph {
   // Run the same work once before, so that algorithms have been chosen.
   static Graph Record(const std::vector<Device>& devices,
                       absl::FunctionRef<void()> body);
-  // Whether the calling thread is within a Record's body.
+  // Returns whether the calling thread is within a Record's body.
   static bool IsRecording() { return CurrentRecording() != 0; }
-  // A number that is unique in the process; 0 outside of a recording.
+  // Returns the recording's number, which is unique in the process; 0 outside
+  // of a recording.
   static uint64_t CurrentRecording();
   // Within a Record's body: makes every Replay call `call` after its launch, to
   // update what the host knows of the work.
@@ -40,11 +41,11 @@ class Graph {
   // Launches the recording on the current streams of its devices, after earlier
   // work on the tensors that it uses. Returns before it has ended. Increments
   // the versions of what it writes; throws Error if a tensor that it uses no
-  // longer exists. Recording times (Event::RecordTime) takes time itself:
-  // without `timed` they are not recorded.
+  // longer exists. Without `timed`, the replay does not record times
+  // (Event::RecordTime), which saves their cost.
   void Replay(bool timed = true) const;
 
-  // The number of kernels, and of all nodes (with copies and fills).
+  // Return the number of kernels, and of all nodes (with copies and fills).
   int64_t kernels() const;
   int64_t nodes() const;
 

@@ -9,13 +9,13 @@ namespace baton {
 
 // Lets a thread that posts tasks to pools run one of them itself, which saves
 // waking another thread. While an InlineTask lives on a thread, it keeps the
-// first task of ThreadPool::PostOrRunInline there. A second task makes it send
-// both to their pools, in order, and later ones go there directly. Confined to
-// its thread; one at a time.
+// first task that the thread gives to ThreadPool::PostOrRunInline. A second
+// task makes it send both to their pools, in order, and later ones go there
+// directly. Confined to its thread, which has at most one at a time.
 class InlineTask {
  public:
   InlineTask();
-  ~InlineTask();  // as Post
+  ~InlineTask();  // does what Post does
   InlineTask(const InlineTask&) = delete;
   InlineTask& operator=(const InlineTask&) = delete;
 

@@ -23,8 +23,8 @@ bool LogEnabled(LogLevel level);
 
 // Writes "W 12:00:01.123 [name] text" to stderr in one write. Thread-safe.
 void LogLine(LogLevel level, const std::string& text);
-void SetLogName(
-    const std::string& name);  // shown in every line; a worker's name
+// Sets the name that every line shows, such as the worker's.
+void SetLogName(const std::string& name);
 
 template <typename... Parts>
 void LogDebug(const Parts&... parts) {

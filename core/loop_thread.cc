@@ -60,8 +60,8 @@ void LoopThread::RunLoops() {
   }
 }
 
-// No Promise, because Await would have the caller's pool start a spare thread:
-// the caller computes, if on another thread.
+// This does not use a Promise: Await would have the caller's pool start a spare
+// thread, although the caller does compute, only on another thread.
 void LoopThread::Run(Loop loop) {
   const MutexLock turn(turn_);
   Set(&loop);

@@ -15,8 +15,8 @@ namespace baton {
 // A thread that runs the parallel loops of other threads, one at a time.
 // libgomp keeps a team of compute threads for each thread that has run a loop,
 // and the teams take the cores from each other: threads that take turns at
-// loops should share a LoopThread. Where many loops follow each other, it and
-// whoever waits for it spin (core/spinning.h) for the short time between them.
+// loops should share a LoopThread. Between loops that follow each other
+// closely, it and the threads that wait for it spin (core/spinning.h).
 // Thread-safe.
 class LoopThread {
  public:
@@ -26,8 +26,8 @@ class LoopThread {
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;
 
-  // While it lives, ParallelFor runs this thread's loops of more than one part
-  // on `loops`, which must outlive it.
+  // While a Scope lives, ParallelFor runs this thread's loops of more than one
+  // part on `loops`, which must outlive it.
   class Scope {
    public:
     explicit Scope(LoopThread& loops);
@@ -38,7 +38,8 @@ class LoopThread {
    private:
     LoopThread* const before_;
   };
-  // The one of this thread's innermost Scope; null outside of any.
+  // Returns the LoopThread of the calling thread's innermost Scope; null
+  // outside of any.
   static LoopThread* OfThisThread();
 
   // Calls loop(), which must not throw, on the thread, and waits for its end.
@@ -47,12 +48,12 @@ class LoopThread {
  private:
   using Loop = absl::FunctionRef<void()>;
   void RunLoops();
-  // Sets the loop, or null, and wakes whoever waits for that.
+  // Sets the loop, or null, and wakes the threads that wait for the change.
   void Set(const Loop* loop);
-  // Returns when ready() is true, which a Set makes it.
+  // Waits until ready() is true; Set makes it so.
   void AwaitSet(absl::FunctionRef<bool()> ready);
 
-  Mutex turn_;  // held by the one whose loop it is
+  Mutex turn_;  // held by the thread whose loop runs
   Mutex mutex_;
   CondVar set_;
   std::atomic<const Loop*> loop_ = nullptr;  // null again when it has ended

@@ -21,7 +21,7 @@ class LruCache {
 
   explicit LruCache(size_t capacity) : values_(capacity) {}
 
-  // Returns the value of `key`; if there is none, `make()` makes it (a
+  // Returns the value of `key`. If there is none, `make()` returns a new one (a
   // Pointer). Two threads may both make one; the first to finish wins.
   template <typename Make>
   Pointer GetOrMake(const Key& key, Make make) {

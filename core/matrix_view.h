@@ -19,7 +19,7 @@ MatrixView ViewMatrix(const Tensor& tensor);
 
 // Returns `tensor`, copied only if no view can express its last two axes.
 Tensor AsMatrices(const Tensor& tensor);
-// As above, expanded over the leading axes `batch`.
+// Like the above, expanded over the leading axes `batch`.
 Tensor AsMatrices(const Tensor& tensor, const Shape& batch);
 
 }  // namespace baton

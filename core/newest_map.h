@@ -38,7 +38,7 @@ class NewestMap {
     const auto it = index_.find(key);
     return it == index_.end() ? nullptr : &it->second->second;
   }
-  // As Find; the value becomes the newest.
+  // Like Find, and makes the value the newest.
   const Value* Renew(const Key& key) {
     const auto it = index_.find(key);
     if (it == index_.end()) return nullptr;
@@ -55,7 +55,7 @@ class NewestMap {
     return value;
   }
 
-  // The newest first; pairs of key and value.
+  // These iterate over pairs of key and value, the newest first.
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
   size_t size() const { return index_.size(); }

@@ -45,11 +45,11 @@ void RunMember(Loop& loop, int member, int parts) {
   loop.finished.fetch_add(1, std::memory_order_acq_rel);
 }
 
-// The team is as large in every loop, and who has no part returns at once:
-// libgomp ends the threads that a smaller team leaves over, and starts new ones
-// for the next larger team.
-// Not instrumented, because the compiler passes `loop` to the team through
-// memory that only libgomp orders.
+// The team has the same size in every loop, and threads without a part return
+// at once, because libgomp ends the threads that a smaller team leaves over and
+// starts new ones for the next larger team.
+// This is not instrumented, because the compiler passes `loop` to the team
+// through memory that only libgomp orders.
 __attribute__((no_sanitize("thread"))) void RunTeam(
     Loop& loop, [[maybe_unused]] int threads, int parts) {
 #pragma omp parallel num_threads(threads)

@@ -19,7 +19,7 @@ namespace baton {
 class PendingRead {
  public:
   explicit PendingRead(const Tensor& tensor);
-  ~PendingRead();  // call it after its pins are released
+  ~PendingRead();  // all pins must be released before
   PendingRead(const PendingRead&) = delete;
   PendingRead& operator=(const PendingRead&) = delete;
 
@@ -31,7 +31,8 @@ class PendingRead {
 
  private:
   friend class Storage;
-  // Later pins use the copy. The result ends with the last earlier pin.
+  // Makes later pins use `copy`. The result ends when the last earlier pin is
+  // released.
   std::shared_ptr<const OutsideRead> MoveTo(Tensor copy);
 
   const Tensor original_;

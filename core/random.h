@@ -16,10 +16,10 @@ namespace baton {
 // seed, draw and i, so results are equal for any number of threads.
 // The numbers are the same on every device; normal ones up to rounding.
 //
-// A draw within a recorded graph (core/graph.h) takes other numbers at each
-// replay, from a sequence of the generator's own for replays, counted on each
-// GPU. The generator must have drawn on that GPU before, and must live as long
-// as the graph.
+// A draw that is recorded in a graph (core/graph.h) gives new numbers at each
+// replay. They come from a sequence of the generator that only replays use, and
+// that each GPU counts for itself. The generator must have drawn on that GPU
+// before, and must live as long as the graph.
 //
 // Thread-safe: concurrent draws take disjoint counters.
 class Generator {
@@ -45,10 +45,11 @@ class Generator {
   // Sets the number of replayed draws on every GPU.
   void SetReplayedDraws(uint64_t draws);
 
-  // What a GPU's kernels compute the next draw from: the state before it or, if
-  // `ticket` is defined, the i64 [2] that it contains on the GPU when they run.
-  // DrawOn counts the draw. It throws Error(FailedPrecondition) if the
-  // first draw on `device` is within a recording.
+  // A GPU's kernels compute the next draw from `state`, the generator's before
+  // the draw. If `ticket` (i64 [2]) is defined, they use the seed and the
+  // number that it contains on the GPU when they run. DrawOn counts the draw.
+  // It throws Error(FailedPrecondition) if the first draw on `device` is within
+  // a recording.
   struct Draw {
     State state;
     Tensor ticket;
@@ -57,7 +58,7 @@ class Generator {
 
  private:
   void SetTicketsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // On `device`: seed and count of replayed draws, i64 [2].
+  // Returns the i64 [2] on `device`: seed and count of replayed draws.
   Tensor TicketsLocked(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
@@ -68,8 +69,8 @@ class Generator {
   bool recorded_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// These fill floating tensors in place: uniformly in [low, high), or by
-// normal(mean, stddev).
+// These fill floating tensors in place: with numbers uniform in [low, high), or
+// normal ones with this mean and standard deviation.
 void FillUniform(const Tensor& tensor, double low, double high,
                  Generator& generator);
 void FillNormal(const Tensor& tensor, double mean, double stddev,

@@ -13,8 +13,9 @@
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
 
-// The safetensors file format: 8 bytes little-endian header length, a JSON
-// header (name -> dtype, shape, data_offsets), then the bytes, row-major.
+// A file in the safetensors format consists of the header's length (8 bytes,
+// little-endian), a JSON header (name -> dtype, shape, data_offsets), and the
+// tensors' bytes, row-major.
 namespace baton {
 
 using NamedTensors = std::map<std::string, Tensor>;
@@ -33,9 +34,9 @@ struct SafeTensorsIndex {
   }
 };
 
-// Errors name the file and what is wrong with it: NotFound, DataLoss for a
-// header or offsets that do not fit the file, InvalidArgument for a dtype that
-// Tensor lacks.
+// Reads all tensors of a file. Errors name the file and what is wrong with it:
+// NotFound, DataLoss for a header or offsets that do not fit the file,
+// InvalidArgument for a dtype that Tensor lacks.
 absl::StatusOr<SafeTensors> ReadSafeTensors(const std::string& path);
 
 // Reads some tensors of a file that was written with this index. Returns

@@ -13,7 +13,7 @@ namespace baton {
 
 using Dims = absl::InlinedVector<int64_t, 6>;
 
-// Extents of a tensor, outermost first; no dims is a scalar. Value type.
+// The extents of a tensor, outermost first; a scalar has none. Value type.
 class Shape {
  public:
   Shape() = default;
@@ -36,7 +36,7 @@ class Shape {
   Dims dims_;
 };
 
-// Row-major strides, in elements.
+// Returns row-major strides, in elements.
 Dims ContiguousStrides(const Shape& shape);
 
 // Applies NumPy's broadcasting rule; throws Error led by `op` if the shapes do

@@ -10,12 +10,12 @@
 
 namespace baton {
 
-// Held by one writer or any number of readers. A reader waits for at most one
-// writer. A writer waits for the present readers and, if it waits behind
-// another writer, for the readers that waited beside it: neither kind can
-// starve the other. Built on Mutex, so that ThreadSanitizer understands it. Not
-// recursive: a reader that locks it again may wait for a writer that waits for
-// this reader.
+// A mutex that one writer or any number of readers hold. A reader waits for at
+// most one writer. A writer waits for the present readers and, if it waits
+// behind another writer, for the readers that waited beside it: neither kind
+// can starve the other. Built on Mutex, so that ThreadSanitizer understands it.
+// Not recursive: a reader that locks it again may wait for a writer that waits
+// for this reader.
 class ABSL_LOCKABLE SharedMutex {
  public:
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() {

@@ -8,7 +8,7 @@
 
 namespace baton {
 
-// A time in a message to people: "250 ms", "1.5 s", "300 s".
+// Formats a time for messages to people: "250 ms", "1.5 s", "300 s".
 std::string ShownTime(std::chrono::milliseconds time);
 
 }  // namespace baton

@@ -18,9 +18,10 @@ class Spinning {
   // The instance for all waits of this thread.
   static Spinning& OfThisThread();
 
-  // A wait begins.
+  // Call this when a wait begins.
   void Restart() { since_ = Clock::now(); }
-  // The wait has ended, by spinning or by sleeping. Restarts.
+  // Call this when the wait has ended, by spinning or by sleeping; it also
+  // begins the next wait.
   void Came();
   // Spins for a moment. Returns false when it is time to sleep.
   bool Wait();

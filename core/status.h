@@ -42,7 +42,8 @@ void Require(bool ok, const char* op, const Parts&... parts) {
     Fail(op, absl::StrCat(parts...));
 }
 
-// The Status of the exception being handled; call it only inside a catch block.
+// Returns the Status of the exception being handled; call it only inside a
+// catch block.
 absl::Status StatusFromCurrentException();
 
 // Runs `fn` (returning void, Status or StatusOr) and converts an exception to a
@@ -66,7 +67,7 @@ auto CatchErrors(Fn&& fn) {
   }
 }
 
-// `status` with "context: " in front of its text; OK stays OK.
+// Returns `status` with "context: " in front of its text; OK stays OK.
 absl::Status Annotate(const absl::Status& status, const std::string& context);
 
 namespace internal {

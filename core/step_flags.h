@@ -13,8 +13,8 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 
-// Flags by which streams of one process signal streams of another process on
-// the same machine that something has been written, without either host. A flag
+// Streams of one process use flags to tell streams of another process on the
+// same machine that something has been written; neither host takes part. A flag
 // is a u64 in memory that both see. It begins as 0 and is raised to the number
 // of the step that the work belongs to, so that a flag left behind by a failed
 // step has no meaning in the next. A wait does not depend on the other process:
@@ -43,7 +43,7 @@ class StepNumber {
   // raised and awaited from now on. The streams' earlier work must be finished,
   // because it would use the new number.
   void Begin(uint64_t step);
-  // As above, but in the order of `stream`, which must be a GPU's.
+  // Like the above, but in the order of `stream`, which must be a GPU's.
   void Begin(uint64_t step, const Stream& stream);
   uint64_t step() const;
   // Ends the waits of that step and of earlier ones, and keeps work after such
@@ -57,7 +57,8 @@ class StepNumber {
   uint64_t decided() const;
 
   Device device() const { return device_; }
-  // For kernels: the step, and the last step that was given up.
+  // Three words for kernels: the step, the last step that was given up, and the
+  // newest step that was decided to count.
   uint64_t* words() const { return words_; }
 
  private:
@@ -92,8 +93,8 @@ bool AwaitFlag(const uint64_t* flag, const StepNumber& step,
 // on that GPU, becomes 0 if the step counts, and 1 if not.
 void DecideStep(const uint64_t* flag, const StepNumber& step,
                 const Tensor& skip);
-// On the same stream: raises the flag unless `skip` is 1, even if the step has
-// been given up since.
+// Raises the flag on the same stream, unless `skip` is 1, even if the step has
+// been given up since. been given up since.
 void RaiseFlagUnless(const Tensor& skip, uint64_t* flag,
                      const StepNumber& step);
 

@@ -23,10 +23,11 @@ class PendingRead;
 // it. Thread-compatible; versions and pending reads are thread-safe.
 class Storage {
  public:
-  // Uninitialized, 64-byte aligned, from the device's caching allocator; throws
-  // Error(ResourceExhausted), which names the size.
+  // Returns uninitialized memory, 64-byte aligned, from the device's caching
+  // allocator. If there is none, throws Error(ResourceExhausted), which names
+  // the size.
   static std::shared_ptr<Storage> Allocate(size_t bytes, Device device);
-  // CPU memory that GPUs can copy to and from directly; needs CUDA.
+  // Returns CPU memory that GPUs can copy to and from directly; needs CUDA.
   static std::shared_ptr<Storage> AllocatePinned(size_t bytes);
   // Wraps memory owned elsewhere; `release` runs when the last tensor is gone.
   static std::shared_ptr<Storage> Wrap(void* data, size_t bytes, Device device,
@@ -79,7 +80,7 @@ class Storage {
   std::atomic<size_t> pending_reads_{0};  // number of reads in both lists
 };
 
-// Bytes of a device's tensors now and at their peak, and bytes that the
+// The bytes of a device's tensors now and at their peak, and the bytes that the
 // allocator keeps for reuse.
 struct MemoryStats {
   size_t live_bytes = 0;
@@ -87,12 +88,12 @@ struct MemoryStats {
   size_t cached_bytes = 0;
 };
 MemoryStats CpuMemoryStats();
-// Returns the memory kept for reuse to the system. Thread-safe.
+// Gives the memory that is kept for reuse back to the system. Thread-safe.
 void ReleaseCachedCpuMemory();
 
-// The same for a GPU, whose memory may be limited: an allocation that exceeds
-// `bytes` in total, including cached memory, throws Error(ResourceExhausted); 0
-// removes the limit. Thread-safe.
+// These do the same for a GPU. Its memory may be limited: an allocation that
+// exceeds `bytes` in total, including cached memory, throws
+// Error(ResourceExhausted); 0 removes the limit. Thread-safe.
 MemoryStats GpuMemoryStats(Device device);
 void ResetPeakGpuMemory(Device device);
 void SetGpuMemoryLimit(Device device, size_t bytes);

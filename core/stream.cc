@@ -164,8 +164,8 @@ Stream Stream::ForCopies(Device from, Device to) {
   if (device.is_cpu()) return Default(device);
   // One stream for each source GPU, and one for each direction between GPU and
   // host.
-  const int lane = from.is_cpu() ? 0 : to.is_cpu() ? 1 : 2 + from.index();
-  return Stream(device, cuda::kStreams + lane % cuda::kCopyStreams);
+  const int stream = from.is_cpu() ? 0 : to.is_cpu() ? 1 : 2 + from.index();
+  return Stream(device, cuda::kStreams + stream % cuda::kCopyStreams);
 }
 
 Stream Stream::ForCollectives(Device device) {

@@ -10,11 +10,11 @@
 #include "absl/status/status.h"
 #include "core/device.h"
 
-// Queues of GPU work. Every op runs on its thread's current stream of its
-// tensors' device, and returns before the work has ended. Tensors remember the
-// streams that read and wrote them, so a tensor made on one stream may simply
-// be used on another, and dropped: the library inserts the waits. On the CPU
-// streams have no effect: work has ended when a call returns.
+// A stream is a queue of GPU work. Every op runs on its thread's current stream
+// of its tensors' device, and returns before the work has ended. Tensors
+// remember the streams that read and wrote them, so a tensor made on one stream
+// may simply be used on another, and dropped: the library inserts the waits. On
+// the CPU streams have no effect: work has ended when a call returns.
 namespace baton {
 
 // A handle to one of a device's queues, which live as long as the process. The
@@ -22,7 +22,8 @@ namespace baton {
 // Thread-safe.
 class Stream {
  public:
-  // The main thread's initial stream; other threads begin with their own.
+  // Returns the main thread's initial stream; other threads begin with their
+  // own.
   static Stream Default(Device device);
   // Returns one of the device's 31 other streams, in rotation.
   static Stream Next(Device device);
@@ -32,7 +33,7 @@ class Stream {
   // companions are turned off, so is every stream's.
   static Stream Beside(const Stream& stream);
   static void UseCompanions(bool use);  // process-wide; on from the start
-  // The stream for copies from one device to another.
+  // Returns the stream for copies from one device to another.
   static Stream ForCopies(Device from, Device to);
   // Returns one of 8 streams, in rotation, that run only the device's
   // collectives.
@@ -61,7 +62,7 @@ class Stream {
   // The end of this stream's present work.
   using Position = uint64_t;
   Position position() const;
-  // As WaitFor, for the work that `other` had at `position` and, within a
+  // Like WaitFor, for the work that `other` had at `position` and, within a
   // recording (core/graph.h), little more; otherwise for all of its present
   // work.
   void WaitFor(const Stream& other, Position position) const;
@@ -76,7 +77,7 @@ class Stream {
   int index_;
 };
 
-// The calling thread's stream of `device`.
+// Returns the calling thread's stream of `device`.
 Stream CurrentStream(Device device);
 
 // Makes `stream` the calling thread's current stream of its device.
@@ -94,9 +95,9 @@ class StreamScope {
 // Waits until all streams of the device are idle.
 void Synchronize(Device device);
 
-// Calls `then` when `stream` has finished its present work, or with the error
-// of a device that has failed, on a thread for such calls; for the CPU at once,
-// on the calling thread. Not allowed within a recording.
+// Calls `then`, on a thread for such calls, when `stream` has finished its
+// present work or when the device has failed, with its error. For the CPU it
+// calls it at once, on the calling thread. Not allowed within a recording.
 void AfterWork(const Stream& stream, std::function<void(absl::Status)> then);
 
 // A point in a stream's work. Thread-compatible.
@@ -104,8 +105,8 @@ class Event {
  public:
   explicit Event(Device device);
   void Record(const Stream& stream);
-  // Only for MillisecondsSince, not for Wait: within a recorded graph
-  // (core/graph.h) it records the time of each replay.
+  // Records a time, only for MillisecondsSince and not for Wait: within a
+  // recorded graph (core/graph.h), the time of each replay.
   void RecordTime(const Stream& stream);
   // Makes later work of `stream`, of any device, wait for the event.
   void Wait(const Stream& stream) const;

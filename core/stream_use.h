@@ -11,8 +11,8 @@
 
 namespace baton {
 
-// A read by another process, which no stream of this process can wait for.
-// Thread-safe.
+// A read that no stream of this process makes, such as another process's, so
+// that no stream can wait for it. Thread-safe.
 class OutsideRead {
  public:
   void End();
@@ -27,13 +27,14 @@ class OutsideRead {
 };
 
 // The streams that use a storage. Read and Write make a stream wait for work of
-// others that must come first: a reader for the last writer, a writer for
-// everyone. Waits are inserted once, and none while everything is on one
+// others that must come first: a reader waits for the last writer, a writer for
+// all users. Waits are inserted once, and none while everything is on one
 // stream. If another process still reads, a writer waits on its own thread,
 // because a GPU must not wait for something that may never end. Thread-safe.
 class StreamUse {
  public:
-  // The storage was allocated on `home`, whose earlier work comes first.
+  // `home` is the stream on which the storage was allocated; its earlier work
+  // comes first.
   explicit StreamUse(const Stream& home)
       : home_(home), writer_{home, home.position()} {}
 
@@ -42,7 +43,8 @@ class StreamUse {
   void Write(const Stream& stream);
   // The caller must keep the storage alive until `read` has ended.
   void ReadOutside(std::shared_ptr<const OutsideRead> read);
-  // Adds the work that `stream` was given since its Read or Write to that use.
+  // Extends the last Read or Write of `stream` by the work that it has been
+  // given since.
   void Extend(const Stream& stream);
   // The streams, other than home, whose work must end before the memory is
   // reused.

@@ -27,7 +27,7 @@ struct TensorOptions {
   bool pinned = false;  // CPU memory that GPUs can access directly; needs CUDA
 };
 
-// Handle to a strided view of shared storage: copying it copies no elements,
+// A handle to a strided view of shared storage: copying it copies no elements,
 // and a const Tensor may still be written through, like a pointer. Views share
 // storage and version. Errors of shape, dtype or device throw baton::Error.
 // Thread-compatible.
@@ -116,7 +116,7 @@ class Tensor {
   // values.
   const Tensor& Fill(double value) const;
   const Tensor& CopyFrom(const Tensor& source) const;  // broadcasts and casts
-  // As CopyFrom, but between a GPU and pinned memory it returns before the
+  // Like CopyFrom, but between a GPU and pinned memory it returns before the
   // copy, on the GPU's current stream, has ended: synchronize before the CPU
   // accesses the memory.
   const Tensor& CopyFromAsync(const Tensor& source) const;

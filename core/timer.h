@@ -28,6 +28,7 @@ class Timer {
   // timer's thread.
   void Stop();
 
+  // Runs `task` at `when`, or at once if that has passed.
   Id At(Clock::time_point when, Task task);
   // Never runs the task if the time is too late for the clock to represent.
   Id After(std::chrono::milliseconds delay, Task task);

@@ -5,7 +5,7 @@
 
 namespace baton {
 
-// CMake also reads it here.
+// CMake also reads the version here.
 inline constexpr char kVersion[] = "0.1.0";
 
 }  // namespace baton

@@ -19,8 +19,8 @@ namespace baton::optim {
 // these options step, bit for bit, like the one that they name.
 //
 //   ASSIGN_OR_RETURN(const auto options,
-//   AnyOptions::Parse("sgd,momentum=0.9")); dist::Optimizer<optim::Any>
-//   sgd(agent, options, sources);
+//                    AnyOptions::Parse("sgd,momentum=0.9"));
+//   dist::Optimizer<optim::Any> sgd(agent, options, sources);
 struct AnyOptions {
   std::string kind = "sgd";
   double lr = 1e-3;
@@ -40,7 +40,8 @@ struct AnyOptions {
 
   // These throw Error for an unknown kind or option.
   operator ops::StepRule() const;  // NOLINT(google-explicit-constructor)
-  // The number of tensors of the parameter's shape that a step keeps for it.
+  // Returns the number of tensors of the parameter's shape that a step keeps
+  // for it.
   int state_tensors() const;
 };
 using Any = RuleOptimizer<AnyOptions>;

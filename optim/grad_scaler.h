@@ -15,8 +15,8 @@ namespace baton::optim {
 
 struct GradScalerOptions {
   double scale = 65536;  // initial scale
-  double growth = 2;     // of the scale after `interval` steps without overflow
-  double backoff = 0.5;  // of the scale after an overflow
+  double growth = 2;     // factor after `interval` steps without overflow
+  double backoff = 0.5;  // factor after an overflow
   int64_t interval = 2000;
 };
 
@@ -48,7 +48,8 @@ class GradScaler {
   // one overflowed before the first is used.
   void Step(Optimizer& optimizer);
 
-  // "scale", and "steps", the number without overflow since it changed.
+  // The entries are "scale", and "steps", the number of steps without overflow
+  // since the scale changed.
   StateDict ExportState() const;
   absl::Status ImportState(const StateDict& state);
 

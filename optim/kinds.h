@@ -32,7 +32,7 @@ inline constexpr std::tuple kKinds{
     Kind<Adadelta>{"adadelta"}, Kind<Adamax>{"adamax"},
     Kind<Rprop>{"rprop"}};
 
-// Calls fn(kind) for each.
+// Calls fn(kind) for each kind.
 template <typename Fn>
 constexpr void ForEachKind(Fn fn) {
   std::apply([&](const auto&... kind) { (fn(kind), ...); }, kKinds);

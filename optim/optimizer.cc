@@ -255,7 +255,7 @@ Tensor Optimizer::SquareNorm(const std::vector<Tensor>& gradients) {
   return sum.defined() ? sum : Tensor::Scalar(0, DType::kF64);
 }
 
-// Clips like PyTorch's clip_grad_norm_: if the norm is within the limit, the
+// Clips like PyTorch's clip_grad_norm_; if the norm is within the limit, the
 // factor is 1.
 void Optimizer::LimitNorm(Targets& targets, std::optional<double> norm) {
   std::vector<Tensor> gradients;

@@ -82,20 +82,20 @@ class Optimizer {
             std::optional<double> norm = std::nullopt);
   void ZeroGrad();
 
-  // Backward and Step in one, to save memory: a parameter is stepped as soon as
-  // its gradient is complete, in groups of `bucket_bytes`, whose gradients are
-  // then freed. The values equal those of Backward and Step, bit for bit;
-  // afterwards no parameter has a gradient. Gradients of other leaves are added
-  // to theirs. Throws Error, and changes nothing, if a step would need all
-  // gradients first: with a limit on the norm, and if a parameter already has a
-  // gradient, which is part of an accumulation. GradScaler's steps after it
-  // throw, too. If the backward itself throws, some parameters may have been
-  // stepped.
+  // Does Backward and Step in one, to save memory: a parameter is stepped as
+  // soon as its gradient is complete, in groups of `bucket_bytes`, whose
+  // gradients are then freed. The values equal those of Backward and Step, bit
+  // for bit; afterwards no parameter has a gradient. Gradients of other leaves
+  // are added to theirs. Throws Error, and changes nothing, if a step would
+  // need all gradients first: with a limit on the norm, and if a parameter
+  // already has a gradient, which is part of an accumulation. GradScaler's
+  // steps after it throw, too. If the backward itself throws, some parameters
+  // may have been stepped.
   void BackwardStep(const std::vector<Variable>& outputs,
                     const std::vector<Tensor>& grad_outputs = {},
                     size_t bucket_bytes = size_t{1} << 22);
 
-  // The rate of the next step.
+  // Returns the rate of the next step.
   double lr(size_t group = 0) const { return rates_->now().at(group); }
   // Sets the rate of all groups, or one; with a schedule, for one step only.
   // Throws Error within a recording, because replays read the rate from memory.
@@ -108,10 +108,11 @@ class Optimizer {
   // Applies to every later step; a recorded one keeps the clip of its
   // recording. Throws Error for a negative limit and for both limits at once.
   void set_clip(const Clip& clip);
-  // The norm of all gradients of the last step that had a norm limit, before
-  // clipping: f64 [], on the device of the first. Undefined before such a step.
+  // Returns the norm of all gradients of the last step that had a norm limit,
+  // before clipping: f64 [], on the device of the first. Undefined before such
+  // a step.
   const Tensor& grad_norm() const { return grad_norm_; }
-  // The square of that norm for these gradients.
+  // Returns the square of that norm for these gradients.
   static Tensor SquareNorm(const std::vector<Tensor>& gradients);
 
   size_t groups() const { return rates_->groups(); }

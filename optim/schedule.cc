@@ -31,7 +31,8 @@ void RequireTotal(const char* op, int64_t total) {
   Require(total > 0, op, "total is not positive: ", total);
 }
 
-// Warms up for a tenth of the steps, then follows `then`.
+// Returns a schedule that warms up for a tenth of the steps and then follows
+// `then`.
 template <typename Then>
 Schedule Warm(int64_t total, Then then) {
   const int64_t rise = std::max<int64_t>(total / 10, 1);

@@ -25,7 +25,7 @@ struct StepLrOptions {
   int64_t every = 30;
   double factor = 0.1;
 };
-// base * factor^(steps / every), the quotient rounded down.
+// The rate is base * factor^(steps / every), with the quotient rounded down.
 Schedule StepLr(const StepLrOptions& options);
 
 struct LinearLrOptions {
@@ -39,15 +39,15 @@ struct PolynomialLrOptions {
   int64_t total = 5;
   double power = 1;
 };
-// base * (1 - steps / total)^power; 0 from `total` on.
+// The rate is base * (1 - steps / total)^power, and 0 from `total` on.
 Schedule PolynomialLr(const PolynomialLrOptions& options);
 
 struct CosineLrOptions {
   int64_t total = 0;
   double floor = 0;
 };
-// Half a cosine from the base to the floor, and the floor from `total` on
-// (where PyTorch's rises again).
+// The rate follows half a cosine from the base to the floor, and stays at the
+// floor from `total` on (PyTorch's rises again).
 Schedule CosineLr(const CosineLrOptions& options);
 
 struct OneCycleLrOptions {
@@ -59,8 +59,8 @@ struct OneCycleLrOptions {
   bool three_phase = false;  // falls first to the initial rate, then to the
                              // final one
 };
-// Rises to the base, then falls (Smith, Topin, "Super-convergence", 2018).
-// Momentum is not changed, as in PyTorch with cycle_momentum=False.
+// The rate rises to the base, then falls (Smith, Topin, "Super-convergence",
+// 2018). Momentum is not changed, as in PyTorch with cycle_momentum=False.
 Schedule OneCycleLr(const OneCycleLrOptions& options);
 
 // Uses schedules[i] until step milestones[i]; each counts steps from its own

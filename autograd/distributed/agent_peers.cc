@@ -13,7 +13,8 @@
 namespace baton::dist {
 namespace autograd_calls {
 
-// The functions that AgentPeers calls; their names appear in errors.
+// AgentPeers calls these functions at other workers; their names appear in
+// errors.
 
 absl::StatusOr<std::shared_ptr<Engine>> EngineAt(const rpc::CallContext& call) {
   std::shared_ptr<Engine> engine = call.agent().service<Engine>();
@@ -139,7 +140,7 @@ Future<void> AgentPeers::MoveToGrad(const std::string& to,
 Future<void> AgentPeers::Release(const std::string& to,
                                  const ContextId& context,
                                  const std::string& why) {
-  // Without a time limit: a worker that has no free thread yet still has its
+  // There is no time limit: a worker that has no free thread yet still has its
   // share.
   return agent_->Async<&autograd_calls::ReleaseContext>(
       to, rpc::CallOptions{.timeout = kNoLimit}, context, why);

@@ -11,7 +11,7 @@
 namespace baton::dist {
 namespace {
 
-// Added to the backward's own deadline, whose error message is better.
+// This is added to the backward's own deadline, whose error message is better.
 constexpr std::chrono::milliseconds kGrace{5000};
 
 std::chrono::milliseconds LimitOf(const BackwardOptions& options) {

@@ -18,8 +18,8 @@
 
 namespace baton::dist {
 
-// Registers what workers ask of each other in a backward; every worker's
-// registry needs this.
+// Registers the calls that workers make to each other in a backward; every
+// worker's registry needs this.
 void Register(rpc::Registry& registry);
 
 // Adds distributed autograd to an agent. Call it before the agent serves calls:

@@ -83,9 +83,10 @@ class ContextState final : public rpc::CallScope {
   // Adds to the gradient of `leaf`, or drops the gradient if the context was
   // released. Sums of several bf16 or f16 gradients are f32.
   void Accumulate(const Variable& leaf, const Gradient& grad);
-  // Undefined if there is no gradient.
+  // Returns an undefined gradient if there is none.
   Gradient GradientOf(const Variable& leaf) const;
-  // Ordered by each leaf's first gradient.
+  // Returns the leaves and their gradients, in the order in which the leaves
+  // got their first gradient.
   std::vector<std::pair<Variable, Gradient>> Gradients() const;
 
   // Returns the gradients, ordered likewise, and leaves none.
@@ -116,7 +117,7 @@ class ContextState final : public rpc::CallScope {
   // Removes pass `id`, whether or not it was marked, and refuses further
   // messages for it; returns null if it is not in progress.
   std::shared_ptr<Pass> EndPass(PassId id);
-  // As EndPass, and fails the pass with `why`.
+  // Like EndPass, and fails the pass with `why`.
   std::shared_ptr<Pass> AbortPass(PassId id, const absl::Status& why);
   // Adds a gradient of pass `id`; drops it unless the pass is in progress.
   void AccumulateFor(PassId id, const Variable& leaf, const Gradient& grad);
@@ -163,8 +164,8 @@ class ContextState final : public rpc::CallScope {
   const std::shared_ptr<NodeClaims> claims_ = std::make_shared<NodeClaims>();
   std::vector<std::function<Future<void>()>> steps_ ABSL_GUARDED_BY(mutex_);
   std::map<PassId, std::shared_ptr<Pass>> passes_ ABSL_GUARDED_BY(mutex_);
-  PassId oldest_ ABSL_GUARDED_BY(mutex_){};         // all before it are over,
-  std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and these
+  PassId oldest_ ABSL_GUARDED_BY(mutex_){};         // older passes are over,
+  std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and so are these
   uint64_t last_backward_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<PassId> backwards_ ABSL_GUARDED_BY(mutex_);
   // Number of the root's last move.

@@ -47,9 +47,9 @@ class SendNode final : public autograd::Node {
   std::vector<Form> forms_;
 };
 
+class ReceiveNode;
 // Takes the gradients that a pass sends back over a receive edge. Implemented
 // by Pass.
-class ReceiveNode;
 class GradientCarrier {
  public:
   virtual ~GradientCarrier() = default;

@@ -29,12 +29,12 @@ namespace baton::dist {
 
 // How a backward determines what takes part in it.
 enum class Markings {
-  // Exactly what the loss depends on: found by asking the workers, once for
-  // each form of the graph.
+  // Exactly what the loss depends on takes part. The backward asks the workers
+  // for it, once for each form of the graph.
   kExact,
-  // Everything: the backward assumes that the loss depends on every value that
-  // required grad in a call of the context. No worker is asked, and no
-  // signatures are compared. If the loss does not depend on a value, the
+  // Everything takes part: the backward assumes that the loss depends on every
+  // value that required grad in a call of the context. No worker is asked, and
+  // no signatures are compared. If the loss does not depend on a value, the
   // backward waits until the deadline, whose error names that value.
   kFast,
 };
@@ -156,7 +156,7 @@ class Engine final : public rpc::CallScopeFactory,
 
   size_t num_contexts() const;
   std::vector<ContextId> contexts() const;
-  // The table "contexts" of Agent::AddView.
+  // Returns the table "contexts" for Agent::AddView.
   rpc::View View() const;
 
  private:

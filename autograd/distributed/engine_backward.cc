@@ -94,7 +94,7 @@ std::vector<Tensor> FeedsOf(const std::vector<Variable>& roots,
 
 }  // namespace
 
-// One backward at its root. Kept alive by the callbacks of what it waits for.
+// One backward at its root. The callbacks that it waits for keep it alive.
 class Engine::Run final : public std::enable_shared_from_this<Run> {
  public:
   Run(std::shared_ptr<Engine> engine, std::shared_ptr<ContextState> context,
@@ -111,7 +111,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
                  .retain_graph = options.retain_graph,
                  .time_left = timeout_} {}
 
-  // Done with the gradients of `places`; for Backward, `places` is null.
+  // The result is the gradients of `places`; for Backward, `places` is null.
   Future<Tensors> Start(const std::vector<Variable>& roots, Tensors feeds,
                         const std::vector<GradientPlace>* places) {
     loss_ = std::make_shared<LossNode>(roots);
@@ -339,7 +339,7 @@ class Engine::Run final : public std::enable_shared_from_this<Run> {
   const Markings markings_;
   const std::chrono::milliseconds timeout_;
   const Promise<Tensors> result_;
-  // Used by one continuation after the other, until Finish.
+  // One continuation after the other uses these, until Finish.
   PassRequest request_;
   std::shared_ptr<autograd::Node> loss_;
   Tensors feeds_;

@@ -6,13 +6,14 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/engine.h"
 
-// A worker's part in passes whose root is another worker.
+// The part of a worker in passes whose root is another worker.
 namespace baton::dist {
 namespace {
 
 using Tensors = std::vector<Tensor>;
 
-// The limit for hearing that a share of a failed backward has ended.
+// The time limit for a worker's answer that its share of a failed backward has
+// ended.
 constexpr std::chrono::milliseconds kAbortTimeout{5000};
 
 // Edges are numbered within their context, so an edge of another context could
@@ -175,8 +176,8 @@ absl::Status Engine::OnGradient(const std::string& from,
   RETURN_IF_ERROR(send->CheckGradients(grads));
   // The gradient may arrive before the root's request for the pass.
   ASSIGN_OR_RETURN(auto pass, OpenPass(context, message.pass));
-  // The answer only confirms that the gradient has arrived; running what it
-  // makes ready may take long.
+  // The answer only confirms that the gradient has arrived, because running the
+  // nodes that it makes ready may take long.
   Feed(pass, send, std::move(grads));
   return absl::OkStatus();
 }
@@ -224,7 +225,7 @@ absl::StatusOr<Future<Tensors>> Engine::Finish(const std::string& from,
   if (!context.ok()) return context.status();
   const absl::StatusOr<std::shared_ptr<Pass>> opened =
       OpenPass(*context, about.pass, about.oldest);
-  // Checked after OpenPass, because the pass may end in between.
+  // Check this after OpenPass, because the pass may end in between.
   if (request.all && (*context)->HasEnded(about.pass)) return nothing();
   RETURN_IF_ERROR(opened.status());
   const std::shared_ptr<Pass>& pass = *opened;

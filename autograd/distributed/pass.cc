@@ -114,8 +114,8 @@ bool Pass::TakeFinish() {
   return !std::exchange(finish_taken_, true);
 }
 
-// Callbacks run on the threads that feed, so that they are done before the
-// graph is.
+// Callbacks run on the threads that feed the pass, so that they are done before
+// the graph is.
 autograd::GraphTask::Options Pass::TaskOptionsLocked() {
   autograd::GraphTask::Options options;
   options.retain_graph = terms_.retain_graph;

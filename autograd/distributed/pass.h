@@ -103,7 +103,7 @@ class Pass final : public GradientCarrier,
   // Done when every reached node has run and the gradients that they sent have
   // arrived, or, with the first error, when no node runs any more.
   Future<void> Ended() const { return ended_.future(); }
-  // As Ended, for a pass that is completely marked.
+  // Like Ended, for a pass that is completely marked.
   Future<void> Finished();
   // Says what the pass waits for, such as "the gradient of edge 4 from bob".
   std::string WaitsFor() const;

@@ -38,6 +38,8 @@ struct PassRequest {
   }
 };
 
+// Asks the receiver to mark what `edges` reach in its graph, and to forward the
+// request to the workers that this reaches.
 struct MarkRequest {
   PassRequest pass;
   std::vector<uint64_t> edges;  // EdgeIds of the receiver of this request
@@ -46,6 +48,8 @@ struct MarkRequest {
   }
 };
 
+// Tells the receiver that everything is marked, and asks it to finish its
+// share.
 struct FinishRequest {
   PassRequest pass;
   // The receiver's edges that take part and were not marked; with `all`, every
@@ -76,6 +80,7 @@ struct WantedPlaces {
   }
 };
 
+// Carries the gradients of one edge from its receiver back to its sender.
 struct GradientMessage {
   ContextId context;
   PassId pass{};

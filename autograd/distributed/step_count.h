@@ -11,14 +11,14 @@
 
 namespace baton::dist {
 
-// How many training steps a worker has taken part in: by stepping parameters
-// that it has, by reducing its copy's gradients, or by pushing gradients to
-// servers. Attach gives each agent one, as a service and as the table
-// "training". Thread-safe.
+// Counts the training steps that a worker has taken part in: by stepping
+// parameters that it has, by reducing its copy's gradients, or by pushing
+// gradients to servers. Attach gives each agent one, as a service and as the
+// table "training". Thread-safe.
 class StepCount {
  public:
   void Add() { steps_.fetch_add(1, std::memory_order_relaxed); }
-  // The table: one row, and none before the first step.
+  // Returns the table: one row, and none before the first step.
   rpc::View View() const;
 
  private:

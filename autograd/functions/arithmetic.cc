@@ -11,7 +11,7 @@
 namespace baton::autograd {
 namespace {
 
-// The gradient of broadcasting an input of shape `shape`.
+// Returns the gradient of an input of shape `shape` that was broadcast.
 Tensor Reduced(const Tensor& grad, const Shape& shape) {
   return grad.shape() == shape ? grad : ops::SumTo(grad, shape);
 }
@@ -21,7 +21,8 @@ Tensor ScalarLike(const Tensor& x, double value) {
                       {.dtype = x.dtype(), .device = x.device()});
 }
 
-// 0 where a < b, 1/2 where a == b, else 1: of NaN, both sides get all.
+// Returns 0 where a < b, 1/2 where a == b, and 1 elsewhere: if one is NaN, both
+// get the whole gradient.
 Tensor ShareOfLarger(const Tensor& a, const Tensor& b) {
   const Tensor less = ops::Add(ops::Less(a, b).To(a.dtype()),
                                ops::LessEqual(a, b).To(a.dtype()));
@@ -44,7 +45,7 @@ Variable Extremum(const char* op, const Variable& a, const Variable& b,
                 {{a, gradient(0, 1)}, {b, gradient(1, 0)}});
 }
 
-// Of pow; saved are base, exponent and power.
+// The gradient formulas of pow; base, exponent and power are saved.
 Tensor BaseGradient(const Backprop& p) {
   const Tensor &base = p.saved(0), &exponent = p.saved(1);
   const Tensor slope =
@@ -197,7 +198,8 @@ Variable PowScalar(const Variable& given, double exponent) {
   const Variable x = InF32(given);
   return Record("pow", ops::PowScalar(x.tensor(), exponent), {x.tensor()},
                 {{x, [exponent](const Backprop& p) {
-                    // 0 * 0^-1 is not the 0 that it should be.
+                    // The power would be infinite for x = 0, and 0 times
+                    // infinity is not 0.
                     if (exponent == 0) return ops::MulScalar(p.dy(), 0);
                     const Tensor power =
                         ops::PowScalar(p.saved(0), exponent - 1);

@@ -12,14 +12,14 @@
 namespace baton::autograd {
 namespace {
 
-// `inputs` and what AttentionBackward wants beside them.
+// Returns `inputs` and the other tensors that AttentionBackward needs.
 Tensors Saved(Tensors inputs, const ops::AttentionResult& result) {
   inputs.push_back(result.log_sums.defined() ? result.y : Tensor());
   inputs.push_back(result.log_sums);
   return inputs;
 }
 
-// [N, T, 3 * H * D] as views [N, H, T, D] of queries, keys and values.
+// Views [N, T, 3 * H * D] as queries, keys and values [N, H, T, D].
 std::array<Tensor, 3> Parts(const Tensor& qkv, int64_t heads) {
   const int64_t width = qkv.dim(2) / 3;
   std::array<Tensor, 3> parts;

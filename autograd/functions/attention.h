@@ -13,8 +13,8 @@ namespace baton::autograd {
 Variable Attention(const Variable& q, const Variable& k, const Variable& v,
                    const ops::AttentionOptions& options = {});
 
-// The same for queries, keys and values that are adjacent in one tensor: qkv
-// [N, T, 3 * H * D] -> [N, T, H * D]. They have one gradient together.
+// Computes the same for queries, keys and values that are adjacent in one
+// tensor: qkv [N, T, 3 * H * D] -> [N, T, H * D].
 Variable SelfAttention(const Variable& qkv, int64_t heads,
                        const ops::AttentionOptions& options = {});
 

@@ -20,7 +20,8 @@ Variable Conv2d(const Variable& given_x, const Variable& given_weight,
       "conv2d",
       ops::Conv2d(x.tensor(), weight.tensor(), bias.tensor(), options),
       {x.tensor(), weight.tensor()},
-      // The weight first: what runs beside it waits for nothing that follows.
+      // The weight comes first, so that its gradient, on the companion stream,
+      // waits for nothing that follows.
       {{weight,
         [options](const Backprop& p) {
           const StreamScope beside(
@@ -44,7 +45,7 @@ Variable Conv2d(const Variable& given_x, const Variable& given_weight,
 
 Variable Conv1d(const Variable& x, const Variable& given_weight,
                 const Variable& bias, const Conv1dOptions& options) {
-  const Variable weight = Lowered(given_weight);  // casts of leaves are kept
+  const Variable weight = Lowered(given_weight);  // casts of leaves are cached
   Require(x.shape().rank() == 3 && weight.shape().rank() == 3, "conv1d",
           "expected x [N, C, L] and weight [O, C/groups, k], got ",
           x.shape().ToString(), " and ", weight.shape().ToString());

@@ -26,8 +26,8 @@ struct Conv1dOptions {
 Variable Conv1d(const Variable& x, const Variable& weight, const Variable& bias,
                 const Conv1dOptions& options = {});
 
-// The transposed convolution of core/ops/conv_transpose.h: x [N, C, H, W],
-// weight [C, O/groups, kH, kW], bias [O] or undefined.
+// Computes the transposed convolution of core/ops/conv_transpose.h: x [N, C, H,
+// W], weight [C, O/groups, kH, kW], bias [O] or undefined.
 Variable ConvTranspose2d(const Variable& x, const Variable& weight,
                          const Variable& bias,
                          const ops::ConvTranspose2dOptions& options = {});

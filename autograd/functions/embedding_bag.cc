@@ -20,7 +20,8 @@ Variable EmbeddingBag(const Variable& table, const Tensor& index,
   const ops::EmbeddingBagResult result = ops::EmbeddingBag(
       table.tensor(), index, offsets, weights.tensor(), options);
   const int64_t rows = table.dim(0);
-  // The weights' gradient needs the table, that of the table only its size.
+  // The weights' gradient needs the table; the table's gradient needs only its
+  // size.
   const bool trains_weights = weights.defined() && weights.requires_grad();
   RowsFormula of_rows = nullptr;
   if (options.sparse) {

@@ -9,14 +9,14 @@
 namespace baton::autograd {
 namespace {
 
-// The formulas of one input; empty where it needs no gradient.
+// The formulas of one input; they are empty if it needs no gradient.
 struct InputFormulas {
   Formula gradient;
   AddingFormula add_gradient;
   RowsFormula rows;
 };
 
-// The one kind of node that local ops record.
+// Local ops record only this kind of node.
 class FunctionNode final : public Node,
                            public std::enable_shared_from_this<FunctionNode> {
  public:
@@ -33,7 +33,7 @@ class FunctionNode final : public Node,
     std::vector<GradientRequest> requests(edges().size());
     Tensors results;
     for (const Gradient& result : BackwardAs(grads, requests))
-      results.push_back(result.values());  // no rows were asked for
+      results.push_back(result.values());  // no rows were requested
     return results;
   }
 
@@ -96,8 +96,9 @@ class FunctionNode final : public Node,
       later[i] = requests[i].postpone && parts_ == GradientParts::kApart;
       now[i] = !later[i];
     }
-    // The first that is asked for computes all: a weight's and its bias's come
-    // from one product, and are the same bits as without waiting.
+    // The first of these functions that is called computes all: the gradients
+    // of weight and bias come from one product, and are bit for bit the same as
+    // if they had not been postponed.
     const auto late = std::make_shared<Tensors>();
     for (size_t i = 0; i < requests.size(); ++i) {
       if (!later[i]) continue;
@@ -113,12 +114,12 @@ class FunctionNode final : public Node,
 
   const char* const op_;
   std::vector<SavedTensor> saved_;
-  const JointFormula joint_;  // of all inputs; or
+  const JointFormula joint_;  // null if each_ is used
   const GradientParts parts_;
   const std::vector<InputFormulas> each_;
 };
 
-// Empty when nothing is to be recorded.
+// Returns no edges if nothing is to be recorded.
 std::vector<Edge> EdgesOf(const std::vector<Variable>& inputs) {
   std::vector<Edge> edges;
   if (NoGrad::Active()) return edges;

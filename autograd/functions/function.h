@@ -68,14 +68,14 @@ struct Input {
 // or no input requires grad.
 Variable Record(const char* op, Tensor y, Tensors saved,
                 std::initializer_list<Input> inputs);
-// For ops that compute the gradients of all inputs at once. With kApart the
-// formula computes only the gradients that needs() selects; it may be called
-// again for the others.
+// Like Record, for ops that compute the gradients of all inputs at once. With
+// kApart the formula computes only the gradients that needs() selects; it may
+// be called again for the others.
 enum class GradientParts { kTogether, kApart };
 Variable RecordJoint(const char* op, Tensor y, Tensors saved,
                      const std::vector<Variable>& inputs, JointFormula formula,
                      GradientParts parts = GradientParts::kTogether);
-// For ops with several outputs.
+// Like RecordJoint, for ops with several outputs.
 std::vector<Variable> RecordMany(
     const char* op, const Tensors& outputs, Tensors saved,
     const std::vector<Variable>& inputs, JointFormula formula,

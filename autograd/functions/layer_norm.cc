@@ -10,7 +10,7 @@
 namespace baton::autograd {
 namespace {
 
-// `input` and `parameters` are the op's gradients, of dy, x, gamma and the
+// `input` and `parameters` compute the op's gradients from dy, x, gamma and the
 // forward's statistics.
 template <typename InputGradient, typename ParameterGradients>
 Variable RecordNorm(const char* op, const Variable& x, const Variable& gamma,

@@ -13,8 +13,9 @@ namespace baton::autograd {
 Variable LayerNorm(const Variable& x, const Variable& gamma,
                    const Variable& beta, double eps = 1e-5);
 
-// The same over groups of channels: x [N, C, ...], gamma and beta [C]. Each
-// image's C / groups channels of a group have their own mean and variance.
+// Normalizes likewise over groups of channels: x [N, C, ...], gamma and beta
+// [C]. Each image's C / groups channels of a group have their own mean and
+// variance.
 Variable GroupNorm(const Variable& x, int64_t groups, const Variable& gamma,
                    const Variable& beta, double eps = 1e-5);
 

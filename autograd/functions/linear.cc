@@ -18,7 +18,7 @@ Tensor Rows(const Tensor& x) {  // [..., K] -> [rows, K]
 
 Tensor Transposed(const Tensor& x) { return x.Transpose(-2, -1); }
 
-// The gradients of x, weight and bias, where x and weight are saved first and
+// Computes the gradients of x, weight and bias. x and weight are saved first;
 // dz is the gradient of the product plus bias.
 Tensors LinearBackward(const Backprop& p, const Tensor& dz) {
   const Tensor &x = p.saved(0), &weight = p.saved(1);
@@ -50,7 +50,8 @@ Variable Matmul(const Variable& given_a, const Variable& given_b) {
         }},
        {b, [](const Backprop& p) {
           const Tensor &x = p.saved(0), &w = p.saved(1);
-          // One product instead of a batch of them that is then summed.
+          // This is one product, instead of a batch of products that are then
+          // summed.
           if (w.rank() == 2)
             return ops::Matmul(Transposed(Rows(x)), Rows(p.dy()));
           return ops::SumTo(ops::Matmul(Transposed(x), p.dy()), w.shape());

@@ -8,7 +8,8 @@
 
 namespace baton::autograd {
 
-// [..., M, K] x [..., K, N] -> [..., M, N]; leading axes broadcast.
+// Multiplies [..., M, K] by [..., K, N] into [..., M, N]; leading axes
+// broadcast.
 Variable Matmul(const Variable& a, const Variable& b);
 
 // Returns x [..., I] times weight [O, I] transposed, plus bias [O] if it is

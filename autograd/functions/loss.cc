@@ -34,11 +34,11 @@ Variable Reduced(const char* op, const Variable& losses, Reduction reduction) {
   Fail(op, "a batch mean is for KL divergence alone");
 }
 
-// The loss of each element.
+// Returns the loss of each element.
 Variable OfPoints(const char* op, PointLoss loss, const Variable& given_x,
                   const Variable& given_target, double parameter = 0) {
   const Variable x = InF32(given_x), target = InF32(given_target);
-  // The gradient of the first of `mine`, the input, or the second.
+  // Returns the formula for the first of `mine`, the input, or for the second.
   const auto gradient = [=](LossPart part, size_t mine) {
     return [=](const Backprop& p) {
       const Tensor slope = ops::ComputePointLoss(op, loss, part, p.saved(0),
@@ -73,7 +73,7 @@ Tensor OneLike(const Tensor& x) {
   return Tensor::Ones(Shape(), {.dtype = x.dtype(), .device = x.device()});
 }
 
-// `x`, or what autocast makes of it, with the classes last.
+// Returns `x`, cast as autocast requires, with the classes last.
 Variable ClassesLast(const char* op, const Variable& given, int class_axis) {
   const Variable x = InF32(given);
   const int rank = x.shape().rank();
@@ -87,7 +87,7 @@ Variable ClassesLast(const char* op, const Variable& given, int class_axis) {
   return Permute(x, axes);
 }
 
-// The weights follow what autocast made of x.
+// Casts the weights to the dtype that autocast chose for x.
 ClassLossOptions OptionsFor(const Variable& classes, const Variable& x,
                             ClassLossOptions options) {
   if (options.weight.defined() && classes.dtype() != x.dtype())
@@ -113,7 +113,7 @@ void RequireClassProbabilities(const char* op, const Variable& logits,
   RequireOneShape(op, logits, targets);
   Require(options.ignore_index < 0, op, "targets are probabilities: label ",
           options.ignore_index, " cannot be ignored");
-  // The rest of the options, for rows of which there are none.
+  // Check the other options with an empty batch.
   const Tensor none = logits.tensor().Flatten(0, -1).Slice(0, 0, 0);
   const int64_t classes = logits.dim(-1);
   ops::RequireClasses(
@@ -197,7 +197,8 @@ Variable BceWithLogitsLoss(const Variable& x, const Variable& target,
   RequireOneShape(kOp, x, target);
   Variable losses = OfPoints(kOp, PointLoss::kBinaryLogits, x, target);
   if (options.pos_weight.defined()) {
-    // A positive target costs pos_weight times as much: that much more.
+    // A positive target costs pos_weight times as much: this is the additional
+    // cost.
     const Variable positive =
         OfPoints(kOp, PointLoss::kBinaryLogits, x, OneLike(x.tensor()));
     const Tensor more = ops::AddScalar(options.pos_weight, -1);
@@ -231,7 +232,7 @@ Variable NllLoss(const Variable& x, const Tensor& labels,
       labels, Tensor::Full(Shape(), static_cast<double>(options.ignore_index),
                            {.dtype = DType::kI64, .device = labels.device()}));
   const Tensor index = ops::MaskedFill(labels, ignored, 0).Unsqueeze(-1);
-  // A class of no row's may still be asked for, where all labels are ignored.
+  // Ignored labels look up class 0; their losses are replaced below.
   const Variable taken = Squeeze(Gather(classes, -1, index), -1);
   Variable losses = Neg(taken);
   Tensor weight = Tensor::Ones(

@@ -50,10 +50,10 @@ Variable KlDivLoss(const Variable& x, const Variable& target,
 Variable NllLoss(const Variable& x, const Tensor& labels,
                  const ClassLossOptions& options = {}, int class_axis = -1);
 
-// The same for log softmax(logits). Targets may also be class probabilities,
-// floating and of the logits' shape; then no label is ignored, and a mean is
-// over the rows. A label out of range throws Error on the CPU; on a GPU, where
-// a check would have to wait, the result is NaN.
+// Computes the same for x = log softmax(logits). Targets may also be class
+// probabilities, floating and of the logits' shape; then no label is ignored,
+// and a mean is over the rows. A label out of range throws Error on the CPU; on
+// a GPU, where a check would have to wait, the result is NaN.
 Variable CrossEntropy(const Variable& logits, const Variable& targets,
                       const ClassLossOptions& options = {},
                       int class_axis = -1);

@@ -10,7 +10,8 @@
 namespace baton::autograd {
 namespace {
 
-// What was in running statistics does not count with momentum 1, be it NaN.
+// With momentum 1 the former running statistics do not count, even if they are
+// NaN.
 void Track(const Tensor& mean, const Tensor& variance, const Tensor& joined,
            const ops::BatchNormOptions& options, const Tensor& batches) {
   if (!mean.defined()) return;
@@ -26,8 +27,8 @@ void Track(const Tensor& mean, const Tensor& variance, const Tensor& joined,
         .momentum = options.momentum}});
 }
 
-// By the sums of g and of g * (x - mean) / stddev over all members, with which
-// dx = scale * (g - mean(g) - xhat * mean(g * xhat)); `grads` has scale * g.
+// Returns dx = scale * (g - mean(g) - xhat * mean(g * xhat)) from the sums of g
+// and of g * (x - mean) / stddev over all members; `grads` has scale * g.
 Tensor ThroughStatistics(const ops::BatchNormGradients& grads, const Tensor& x,
                          const Tensor& gamma, const Tensor& joined,
                          BatchPeers& peers, double eps) {
@@ -59,7 +60,7 @@ Variable BatchNormTrain(const Variable& given_x, const Variable& gamma,
       x.tensor(), gamma.tensor(), beta.tensor(), residual.tensor(),
       running_mean, running_variance, options, batches);
   const bool has_residual = residual.defined();
-  // scale and shift give the ReLU's mask where there is no residual.
+  // Without a residual, scale and shift determine the ReLU's mask.
   const Tensor y = options.relu && has_residual ? result.y : Tensor();
   return RecordJoint(
       "batch_norm", result.y,

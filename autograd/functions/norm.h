@@ -38,9 +38,10 @@ class BatchPeers {
   virtual void AddUp(const Tensor& own) = 0;
 };
 
-// Trains by the statistics of all peers' batches taken as one. These may differ
-// in size, and may be empty. The gradient of x is that of the sum of all
-// members' losses; those of gamma and beta are this member's part of it.
+// Like BatchNormTrain, with the statistics of all peers' batches taken as one.
+// The batches may differ in size, and may be empty. The gradient of x is that
+// of the sum of all members' losses; the gradients of gamma and beta are this
+// member's part of it.
 Variable BatchNormTrainTogether(const Variable& x, const Variable& gamma,
                                 const Variable& beta, const Variable& residual,
                                 const Tensor& running_mean,

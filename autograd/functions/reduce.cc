@@ -12,7 +12,7 @@
 namespace baton::autograd {
 namespace {
 
-// `shape` with extent 1 at `axes`.
+// Returns `shape` with extent 1 at `axes`.
 Shape KeepDims(const char* op, const Shape& shape,
                const std::vector<int>& axes) {
   Dims dims = shape.dims();
@@ -21,7 +21,8 @@ Shape KeepDims(const char* op, const Shape& shape,
   return Shape(dims);
 }
 
-// The gradient of a sum times `scale`: dy, broadcast back to `shape`.
+// Returns the formula for the gradient of a sum times `scale`: dy, broadcast to
+// `shape`.
 Formula Spread(const Shape& shape, const Shape& kept, double scale) {
   return [=](const Backprop& p) {
     const Tensor dy = scale == 1 ? p.dy() : ops::MulScalar(p.dy(), scale);

@@ -11,8 +11,8 @@
 namespace baton::autograd {
 namespace {
 
-// The tensors that the gradients need, in one list: x, h, c, weights, y and
-// what the op saved.
+// Returns the tensors that the gradients need in one list: x, h, c, weights, y
+// and what the op saved.
 Tensors Flattened(const ops::RnnInputs& in, const ops::RnnResult& result) {
   Tensors all = {in.x, in.h, in.c};
   all.insert(all.end(), in.weights.begin(), in.weights.end());

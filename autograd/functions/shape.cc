@@ -13,7 +13,7 @@ Tensor ZerosLike(const Tensor& grad, const Shape& shape) {
   return Tensor::Zeros(shape, {.dtype = grad.dtype(), .device = grad.device()});
 }
 
-// Of an op that only gives the elements of x another shape.
+// Records an op that only gives the elements of x another shape.
 Variable Reshaped(const char* op, const Variable& x, Tensor y) {
   const Shape& shape = x.shape();
   return Record(

@@ -7,6 +7,7 @@
 
 namespace baton::autograd {
 
+// Computes softmax, or its logarithm, along `axis`.
 Variable Softmax(const Variable& x, int axis);
 Variable LogSoftmax(const Variable& x, int axis);
 

@@ -10,7 +10,7 @@
 namespace baton::autograd {
 namespace {
 
-// Each value's gradient goes to where it comes from.
+// The gradient of each value flows to the position that the value came from.
 ValuesAndIndices Moved(const char* op, const Variable& x, int axis,
                        const ops::ValuesAndIndices& result) {
   const Shape& shape = x.shape();
@@ -18,7 +18,7 @@ ValuesAndIndices Moved(const char* op, const Variable& x, int axis,
     if (shape.rank() == 0 && p.dy().numel() == 1) return p.dy();
     const Tensor zeros = Tensor::Zeros(
         shape, {.dtype = p.dy().dtype(), .device = p.dy().device()});
-    if (shape.rank() == 0) return zeros;  // nothing was taken
+    if (shape.rank() == 0) return zeros;  // k is 0
     return ops::Scatter(zeros, axis, p.saved(0), p.dy());
   };
   return {Record(op, result.values, {result.indices}, {{x, gradient}}),

@@ -14,7 +14,7 @@ constexpr int64_t kCostlyGrain = 4096;
 constexpr double kInverseSqrt2 = 0.70710678118654752440;
 constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
 
-// NaN passes through.
+// Passes NaN on.
 struct ReluOp {
   template <typename C>
   BATON_SIMD_INLINE C operator()(C x) const {

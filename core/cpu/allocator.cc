@@ -44,7 +44,7 @@ SizeClass ClassOf(size_t bytes) {
 
 void* MapBlock(size_t bytes) {
   if (bytes < kHugePage) return std::aligned_alloc(kAlignment, bytes);
-  // Over-map and cut, so that huge pages fit.
+  // Maps more and cuts it, so that the block begins at a huge page.
   const size_t mapped = bytes + kHugePage;
   void* raw = mmap(nullptr, mapped, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -181,8 +181,8 @@ void* Allocate(size_t bytes) {
     GlobalCache().Forget(bytes);
     FailAllocation(bytes);
   }
-  // Cached blocks stay poisoned, and so does the rest of a class:
-  // AddressSanitizer then sees what it would see with malloc.
+  // Cached blocks stay poisoned, and so does the part of a block that was not
+  // requested: AddressSanitizer then sees what it would see with malloc.
   ASAN_POISON_MEMORY_REGION(block, size.bytes);
   ASAN_UNPOISON_MEMORY_REGION(block, bytes);
   return block;

@@ -9,21 +9,23 @@
 
 // The CPU's caching allocator. Freed blocks are kept for the next request of
 // their size class, because the page faults of fresh memory cost more than the
-// copies made into it. What is held in all stays below 5/4 of the most that
-// was ever alive, plus 64 MiB; beyond that the blocks of the classes used
-// longest ago go back to the system. Thread-safe.
+// their size class, because the page faults of fresh memory cost more than the
+// copies made into it. The allocator holds at most 5/4 of the most bytes that
+// were ever alive, plus 64 MiB; beyond that it gives blocks back to the system,
+// those of the size classes used longest ago first. Thread-safe.
 namespace baton::cpu {
 
-// 64-byte aligned, uninitialised; throws Error(ResourceExhausted).
+// Returns uninitialised memory, 64-byte aligned; throws
+// Error(ResourceExhausted).
 void* Allocate(size_t bytes);
-// `bytes` as given to Allocate.
+// `bytes` is what Allocate was given.
 void Free(void* data, size_t bytes);
 
 MemoryStats Stats();
 void ReleaseCached();
 
-// The same for a container: what is large lies in huge pages, in which a random
-// access finds its page sooner.
+// Allocates the same memory for containers. Large blocks lie in huge pages, in
+// which a random access finds its page sooner.
 template <typename T>
 struct ContainerAllocator {
   using value_type = T;

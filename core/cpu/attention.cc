@@ -17,7 +17,8 @@ namespace {
 
 constexpr int64_t kWeightsGrain = 4096;  // elements worth a thread
 
-// The first `seen` of the row's `count` elements are looked at.
+// Only the first `seen` of the row's `count` elements have weights; the others
+// become 0.
 struct WeightsRow {
   template <typename C>
   BATON_SIMD_INLINE void operator()(C* row, C scale, int64_t seen,

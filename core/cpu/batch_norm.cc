@@ -12,17 +12,19 @@
 namespace baton::cpu {
 namespace {
 
-// What statistics and arithmetic happen in.
+// Returns the dtype in which statistics and results are computed.
 DType ComputeDType(const Tensor& x) {
   return IsHalf(x.dtype()) ? DType::kF32 : x.dtype();
 }
 
-// In the compute type and dense in x's order, which the kernels read.
+// Returns the tensor as kernels read it: in the compute type and dense in x's
+// order.
 Tensor Big(const Tensor& tensor, MemoryFormat format, DType dtype) {
   return tensor.defined() ? tensor.To(dtype).Contiguous(format) : tensor;
 }
 
-// [C] in double; `fallback` where undefined.
+// Returns the values [C] in double; all are `fallback` if the tensor is
+// undefined.
 std::vector<double> PerChannel(const Tensor& tensor, int64_t channels,
                                double fallback) {
   if (!tensor.defined()) {
@@ -35,7 +37,7 @@ Tensor FromDoubles(const std::vector<double>& values, DType dtype) {
   return Tensor::From(values).To(dtype);
 }
 
-// new = old + momentum * (batch - old).
+// Computes new = old + momentum * (batch - old).
 void Track(const Tensor& running, const std::vector<double>& batch,
            double momentum) {
   if (!running.defined()) return;
@@ -68,7 +70,7 @@ Statistics BatchStatistics(const Tensor& x, double count) {
   return result;
 }
 
-// y = x * scale + shift for given statistics.
+// Computes scale and shift, with y = x * scale + shift, from given statistics.
 struct Affine {
   Affine(const Statistics& statistics, const Tensor& gamma, const Tensor& beta,
          double eps)
@@ -91,7 +93,8 @@ Statistics RunningStatistics(const Tensor& mean, const Tensor& variance) {
           .variance = variance.To(DType::kF64).ToVector<double>()};
 }
 
-// What both backwards share: g's sums, and the gradients they give.
+// The part that both backwards share: g's sums, and the gradients that follow
+// from them.
 struct Backward {
   Backward(const Tensor& dy_in, const Tensor& x_in, const Tensor& y,
            const Tensor& scale, const Tensor& shift, bool relu)
@@ -105,8 +108,8 @@ struct Backward {
              .scale = scale,
              .shift = shift} {}
 
-  // Sets gradients.dgamma and dbeta. With a residual, g is its gradient too,
-  // and what NormInputGradient then reads instead of dy and y.
+  // Sets gradients.dgamma and dbeta. With a residual, g is also the gradient of
+  // the residual, and NormInputGradient then reads g instead of dy and y.
   void Sum(const Tensor& mean, const std::vector<double>& inverse_stddev,
            bool has_residual, DType gamma_dtype) {
     Tensor g;
@@ -197,7 +200,8 @@ Tensor BatchMoments(const Tensor& x) {
   return moments;
 }
 
-// Squares lie around the batches' means, and these around the mean of all.
+// The batches' sums of squares are around their own means; the joined ones are
+// around the mean of all values.
 Tensor JoinMoments(const Tensor& batches) {
   const auto channels = static_cast<size_t>(batches.dim(2));
   const auto members = static_cast<size_t>(batches.dim(0));
@@ -273,7 +277,7 @@ ops::BatchNormGradients BatchNormBackward(
   Backward backward(dy, x, from_input ? Tensor() : forward.y, scale_tensor,
                     shift_tensor, options.relu);
   backward.Sum(forward.mean, inverse, has_residual, ParameterDType(gamma, x));
-  // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), as g * scale +
+  // dx = scale * (g - mean(g) - xhat * mean(g * xhat)), written as g * scale +
   // x * slope + offset.
   const int64_t per_channel = x.numel() / x.dim(1);
   const double count = static_cast<double>(per_channel);

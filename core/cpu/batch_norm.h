@@ -5,8 +5,8 @@
 
 #include "core/ops/norm.h"
 
-// Batch norm on the CPU: the functions of core/ops/norm.h, with arguments
-// checked there. Per-channel arithmetic happens in double.
+// These are the functions of core/ops/norm.h for the CPU, called after the op
+// has checked the arguments. Per-channel arithmetic is done in double.
 namespace baton::cpu {
 
 ops::BatchNormResult BatchNormTrain(const Tensor& x, const Tensor& gamma,

@@ -7,11 +7,13 @@
 
 #include "core/cpu/simd.h"
 
-// The inner loops of batch norm, over `rows` rows of `width` elements that lie
-// one after another. Coefficients and sums are `width` long: one a column.
+// The inner loops of batch norm. They run over `rows` rows of `width` elements,
+// which lie one after another. Coefficients and sums have `width` elements: one
+// for each column.
 namespace baton::cpu {
 
-// Rows summed in T before the sums move on to double.
+// The number of rows that are summed in T before the sums are added to double
+// ones.
 inline constexpr int64_t kRowsPerFlush = 128;
 
 template <typename T>
@@ -22,7 +24,7 @@ BATON_SIMD_INLINE void FlushSums(int64_t width, T* partial, double* sums) {
   }
 }
 
-// Adds the sums of x - center to sums[0, width) and those of its squares to
+// Adds the sums of x - center to sums[0, width) and the sums of its squares to
 // sums[width, 2 width). `partial` [2 width] is zero before and after.
 template <typename T>
 struct SumMoments {
@@ -60,7 +62,8 @@ struct SumMoments {
   }
 };
 
-// y = x * scale + shift, plus residual, through a ReLU.
+// Computes y = x * scale + shift, plus the residual if kResidual, through a
+// ReLU if kRelu.
 template <typename T, bool kRelu, bool kResidual>
 struct ApplyNorm {
   BATON_SIMD_INLINE void operator()(const T* __restrict x,
@@ -73,7 +76,7 @@ struct ApplyNorm {
       for (int64_t c = 0; c < width; ++c) {
         T value = x[at + c] * scale[c] + shift[c];
         if constexpr (kResidual) value += residual[at + c];
-        // This way round NaN passes.
+        // Written this way round, it passes NaN on.
         if constexpr (kRelu) value = value < T(0) ? T(0) : value;
         y[at + c] = value;
       }
@@ -81,8 +84,8 @@ struct ApplyNorm {
   }
 };
 
-// Where the ReLU's mask comes from: there is none, y > 0, or
-// x * scale + shift > 0.
+// What the ReLU's mask is computed from: there is no mask, it is y > 0, or it
+// is x * scale + shift > 0.
 enum class ReluMask { kNone, kOutput, kInput };
 
 template <ReluMask kMask, typename T>
@@ -93,8 +96,8 @@ BATON_SIMD_INLINE T Masked(T dy, T x, const T* y, T scale, T shift) {
   return dy;
 }
 
-// With g = dy through the mask: adds the sums of g to sums[0, width) and those
-// of g * (x - center) to sums[width, 2 width); writes g where kKeep.
+// With g = dy through the mask, adds the sums of g to sums[0, width) and the
+// sums of g * (x - center) to sums[width, 2 width). Writes g if kKeep.
 template <typename T, ReluMask kMask, bool kKeep>
 struct SumGradients {
   BATON_SIMD_INLINE void operator()(
@@ -136,7 +139,7 @@ struct SumGradients {
   }
 };
 
-// dx = g * scale + x * slope + offset.
+// Computes dx = g * scale + x * slope + offset, with g = dy through the mask.
 template <typename T, ReluMask kMask>
 struct InputGradient {
   BATON_SIMD_INLINE void operator()(

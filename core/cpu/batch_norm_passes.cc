@@ -15,8 +15,9 @@
 namespace baton::cpu {
 namespace {
 
-// How a dense x [N, C, ...] lies: rows of C (channels last), or N * C planes.
-// Planes run through the same loops, as rows of kLanes elements of one channel.
+// The rows of a dense x [N, C, ...]: rows of C elements (channels-last), or N *
+// C planes. The same loops process planes, as rows of kLanes elements of one
+// channel.
 struct Layout {
   explicit Layout(const Tensor& x)
       : channels(x.dim(1)),
@@ -36,13 +37,13 @@ int64_t RowsPerBlock(int64_t channels) {
   return std::max<int64_t>(4, kBlockElements / std::max<int64_t>(channels, 1));
 }
 
-// A run of equal rows inside the big tensors. `channel` is the one whose
-// coefficients all columns share; -1 where each column is a channel.
+// A run of equal rows in the tensors of x's size. `channel` is the channel
+// whose coefficients all columns share, or -1 if each column is a channel.
 struct Run {
   int64_t offset, rows, width, channel;
 };
 
-// Calls body(Run) for the whole rows of a plane and for what is left over.
+// Calls body(Run) for the whole rows of a plane and for the rest.
 template <typename Body>
 void ForEachRunOfPlane(const Layout& layout, int64_t n, int64_t channel,
                        Body body) {
@@ -53,7 +54,7 @@ void ForEachRunOfPlane(const Layout& layout, int64_t n, int64_t channel,
   if (rest > 0) body(Run{offset + whole * kLanes, 1, rest, channel});
 }
 
-// One channel's coefficient, spread over the columns of its planes.
+// One channel's coefficient, repeated for the columns of its planes.
 template <typename T>
 class Column {
  public:
@@ -101,7 +102,8 @@ void ForEachRun(const Layout& layout, Body body) {
               });
 }
 
-// Each block of rows has its own sums, added up in the order of the blocks.
+// Each block of rows has its own sums, which are added in the order of the
+// blocks.
 template <typename T, typename Body>
 void SumRowBlocks(const Layout& layout, double* totals, Body body) {
   const int64_t channels = layout.channels;
@@ -150,7 +152,8 @@ void SumPlanes(const Layout& layout, double* totals, Body body) {
   });
 }
 
-// Per-channel totals [2, C] of body(Run, partial, sums), which adds to sums.
+// Returns the per-channel totals [2, C] of body(Run, partial, sums), which adds
+// to sums.
 template <typename T, typename Body>
 Tensor SumRuns(const Layout& layout, Body body) {
   Tensor totals =
@@ -202,7 +205,7 @@ Tensor AppliedAs(const Tensor& x, const Tensor& residual, const Tensor& scale,
               : Applied<T, false, false>(x, residual, scale, shift);
 }
 
-// Kernels that do not read y get some valid pointer.
+// Returns a valid tensor even for kernels that do not read y.
 const Tensor& OutputOr(const NormMask& mask, const Tensor& x) {
   return mask.y.defined() ? mask.y : x;
 }

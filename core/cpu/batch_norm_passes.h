@@ -5,35 +5,36 @@
 
 #include "core/tensor.h"
 
-// Passes of batch norm over x [N, C, ...] of f32 or f64 on the CPU. All big
-// tensors of a call lie in the same dense order (NormFormat of x). Per-channel
-// tensors [C] are contiguous and of x's dtype; sums are f64 [2, C].
+// Passes of batch norm over x [N, C, ...], f32 or f64, on the CPU. All tensors
+// of x's size in a call are dense in one order, NormFormat(x). Per-channel
+// tensors [C] are contiguous and have x's dtype; sums are f64 [2, C].
 namespace baton::cpu {
 
 MemoryFormat NormFormat(const Tensor& x);
 
-// Per channel, the first element: sums around it lose no digits to a mean that
-// is large beside the deviation.
+// Returns the first element of each channel. Sums of differences from it lose
+// no digits to a mean that is large compared to the deviation.
 Tensor NormCenter(const Tensor& x);
-// The sums of x - center and of its square.
+// Returns the sums of x - center and of its square.
 Tensor NormMoments(const Tensor& x, const Tensor& center);
-// x * scale + shift, plus `residual` where defined, through a ReLU.
+// Returns x * scale + shift, plus `residual` if defined, through a ReLU if
+// `relu`.
 Tensor NormApply(const Tensor& x, const Tensor& residual, const Tensor& scale,
                  const Tensor& shift, bool relu);
 
-// What decides the ReLU's mask: y > 0 where y is defined, else
-// x * scale + shift > 0. scale and shift are always defined.
+// What the ReLU's mask is computed from: y > 0 if y is defined, otherwise x *
+// scale + shift > 0. scale and shift are always defined.
 struct NormMask {
   bool relu = false;
   Tensor y;
   Tensor scale;
   Tensor shift;
 };
-// With g = dy through the mask: the sums of g and of g * (x - center). Writes g
-// where `g` is defined.
+// Returns, with g = dy through the mask, the sums of g and of g * (x - center).
+// Writes g to `g` if that is defined.
 Tensor NormGradientSums(const Tensor& dy, const Tensor& x, const Tensor& center,
                         const NormMask& mask, const Tensor& g);
-// g * scale + x * slope + offset.
+// Returns g * scale + x * slope + offset, with g = dy through the mask.
 Tensor NormInputGradient(const Tensor& dy, const Tensor& x,
                          const NormMask& mask, const Tensor& slope,
                          const Tensor& offset);

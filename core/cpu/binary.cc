@@ -46,7 +46,8 @@ void DivideIntegers(const Tensor& out, const Tensor& a, const Tensor& b) {
           zero.store(true, std::memory_order_relaxed);
           return 0;
         }
-        // The smallest integer over -1 overflows; it wraps like a product.
+        // Dividing the smallest integer by -1 overflows; the result wraps like
+        // a product.
         if (y == static_cast<T>(-1) && std::is_signed_v<T>) {
           return Wrapped([](auto v) { return 0 - v; }, x);
         }
@@ -75,7 +76,7 @@ struct PowOp {
 };
 
 void Raise(const Tensor& out, const Tensor& a, const Tensor& b) {
-  constexpr int64_t kCostly = 4096;  // elements of some nanoseconds each
+  constexpr int64_t kCostly = 4096;  // elements, if each takes some nanoseconds
   VisitFloating("pow", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     Map<T, T, T>(kCostly, Computed<T, PowOp>{}, out, a, b);

@@ -7,7 +7,7 @@
 #include "core/cpu/simd.h"
 #include "core/dtype_visit.h"
 
-// What combines two elements in the kernels of BinaryOp.
+// Function objects that combine two elements, one for each BinaryOp.
 namespace baton::cpu {
 
 struct AddOp {
@@ -24,7 +24,7 @@ struct MulOp {
   }
   BATON_SIMD_INLINE bool operator()(bool a, bool b) const { return a & b; }
 };
-// NaN on either side gives NaN.
+// Returns NaN if either side is NaN.
 struct MaximumOp {
   template <typename T>
   BATON_SIMD_INLINE T operator()(T a, T b) const {

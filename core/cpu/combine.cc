@@ -13,7 +13,7 @@
 namespace baton::cpu {
 namespace {
 
-// (a op b) * scale, rounded once.
+// Computes (a op b) * scale, rounded once.
 template <typename T, typename Op>
 struct ScaledOp {
   ComputeType<T> scale;

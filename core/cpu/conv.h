@@ -6,11 +6,12 @@
 #include "core/ops/conv.h"
 #include "core/tensor.h"
 
-// CPU convolutions. Arguments are checked and on the CPU; batches are not
-// empty. Gradients of weights lie in `order`.
+// CPU convolutions. The caller has checked the arguments; all tensors are on
+// the CPU and batches are not empty. Gradients of weights have the memory order
+// `order`.
 namespace baton::cpu {
 
-// f32: oneDNN (conv_onednn.cc).
+// These run on oneDNN (conv_onednn.cc).
 Tensor ConvForwardF32(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const ops::Conv2dOptions& options);
 Tensor ConvBackwardInputF32(const Tensor& dy, const Tensor& weight,
@@ -21,8 +22,8 @@ Tensor ConvBackwardWeightF32(const Tensor& dy, const Tensor& x,
                              const ops::Conv2dOptions& options,
                              MemoryFormat order);
 
-// f64: columns and OpenBLAS (conv_columns.cc), for references and gradient
-// checks.
+// These unfold x into columns and multiply with OpenBLAS (conv_columns.cc).
+// They are for reference values and gradient checks.
 Tensor ConvForwardF64(const Tensor& x, const Tensor& weight, const Tensor& bias,
                       const ops::Conv2dOptions& options);
 Tensor ConvBackwardInputF64(const Tensor& dy, const Tensor& weight,

@@ -6,8 +6,8 @@
 #include "core/cpu/conv.h"
 #include "core/cpu/gemm.h"
 
-// Each image's patches become the columns of a matrix, so that a convolution
-// is one product per image and group.
+// The patches of each image become the columns of a matrix, so that a
+// convolution is one product for each image and group.
 namespace baton::cpu {
 namespace {
 
@@ -63,7 +63,7 @@ void ForEachPixel(const Geometry& g, Body body) {
   }
 }
 
-// columns [taps, cells]
+// Fills columns [taps, cells].
 void ToColumns(const Geometry& g, const double* image, double* columns) {
   std::fill_n(columns, g.taps() * g.cells(), 0.0);
   ForEachPixel(g, [&](int64_t tap, int64_t cell, int64_t pixel) {

@@ -23,9 +23,9 @@ constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 enum class Pass : int64_t { kForward, kBackwardInput, kBackwardWeight };
 
-// All that decides how a convolution runs. Activations and weights lie in one
-// of the two formats; oneDNN picks the weights' own order, and activations
-// keep theirs: blocked ones are no faster on ResNet50's shapes.
+// Everything that decides how a convolution runs. Activations and weights have
+// one of the two formats. oneDNN chooses an order of its own for weights, and
+// activations keep theirs: blocked orders are no faster on ResNet50's shapes.
 struct Problem {
   Pass pass;
   std::array<int64_t, 4> x;       // [N, C, H, W]
@@ -39,9 +39,9 @@ struct Problem {
   friend auto operator<=>(const Problem&, const Problem&) = default;
 };
 
-// A primitive made ready, with the orders it wants. `reorder` takes weights
-// from the user's order (backward: gives gradients in it); empty where both
-// orders are one.
+// A primitive that is ready to run, with the memory orders that it requires.
+// `reorder` converts weights from the user's order (for the gradient of
+// weights, to it); it is empty if the two orders are equal.
 struct Plan {
   memory::desc x, weight, bias, y, user_weight, scratchpad;
   dnnl::primitive primitive;
@@ -102,7 +102,7 @@ memory::desc Weight(const Problem& problem, bool any) {
                              : Tag::goihw);
 }
 
-// A number for each order of weights met so far, so that primitives that want
+// Returns a number for each order of weights, so that primitives that require
 // the same order share packed weights.
 uint64_t LayoutNumber(const memory::desc& desc) {
   struct Known {
@@ -124,7 +124,7 @@ struct Window {
 
 Window WindowOf(const Problem& problem) {
   const auto& o = problem.options;
-  // oneDNN counts the zeros between taps.
+  // oneDNN counts the zeros between taps, not the distance of taps.
   return {{o[0], o[1]}, {o[4] - 1, o[5] - 1}, {o[2], o[3]}};
 }
 
@@ -158,7 +158,8 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(
 #endif
 }
 
-// Of the gradient of x or of that of the weight, which are described alike.
+// Describes the gradient of x or of the weight, whose descriptors have the same
+// form.
 template <typename Gradient>
 typename Gradient::primitive_desc BackwardDesc(
     const Problem& problem, const dnnl::primitive_attr& attributes) {
@@ -264,7 +265,7 @@ void Execute(const Plan& plan, Arguments arguments) {
   OneDnnStream().wait();
 }
 
-// The weight as it lies, when that is one of the two formats.
+// Returns the weight itself if it is dense in one of the two formats.
 Tensor Dense(const Tensor& weight, Problem& problem) {
   const bool last = weight.SuggestFormat() == MemoryFormat::kChannelsLast;
   problem.weight_channels_last = last;
@@ -283,7 +284,7 @@ Tensor Packed(const Plan& plan, const Tensor& weight) {
 }
 
 // oneDNN 2.6 gathers the points that a strided 1x1 convolution reads, and with
-// fewer than 16 channels writes beyond the space it keeps for them.
+// fewer than 16 channels it writes beyond the memory that it reserves for them.
 bool OverrunsGathering(const Tensor& x, const Shape& weight,
                        const ops::Conv2dOptions& options) {
   constexpr std::array<int64_t, 2> kOnes = {1, 1};

@@ -36,7 +36,8 @@ void CopyRows(const Loop& loop, To* to, const From* from) {
   });
 }
 
-// The dim, not the innermost one, in which the source is dense; else -1.
+// Returns the dim, other than the innermost one, in which the source is dense,
+// or -1.
 int DenseSourceDim(const Loop& loop) {
   const int rank = static_cast<int>(loop.sizes.size());
   if (loop.inner_stride(0) != 1 || loop.inner_stride(1) <= 1) return -1;
@@ -51,7 +52,8 @@ struct Plane {
   int64_t to_stride, from_stride;
 };
 
-// A block of 16 x 16: every cache line of both sides is used whole.
+// Works in blocks of 16 x 16, so that every cache line of both sides is used
+// whole.
 template <typename T>
 void TransposeRows(const Plane& plane, T* to, const T* from, int64_t row_begin,
                    int64_t row_end) {
@@ -75,8 +77,8 @@ void Transpose(const Loop& loop, int dense, T* to, const T* from) {
                     .to_stride = loop.strides[0][row_dim],
                     .from_stride = loop.inner_stride(1)};
   const int64_t blocks = (plane.rows + kRowBlock - 1) / kRowBlock;
-  // The planes: one for each element of the loop without the two dims, with
-  // the blocks of rows as its innermost dim.
+  // The loop over planes has one element for each element of the loop without
+  // the two dims; its innermost dim is the blocks of rows.
   Dims sizes;
   Dims to_strides;
   Dims from_strides;
@@ -86,7 +88,7 @@ void Transpose(const Loop& loop, int dense, T* to, const T* from) {
     to_strides.push_back(loop.strides[0][d] * (is_row ? kRowBlock : 1));
     from_strides.push_back(loop.strides[1][d] * (is_row ? kRowBlock : 1));
   }
-  // The block's index, to know the last one's size.
+  // The third operand is the block's index, which tells the last block's size.
   Dims block_strides(sizes.size(), 0);
   block_strides[row_dim] = 1;
   const StridedLoop<3> planes(Shape(sizes),

@@ -7,8 +7,8 @@
 
 namespace baton::cpu {
 
-// Writes `source` to `target`: equal shapes, any strides, any dtypes; the two
-// do not overlap.
+// Writes `source` to `target`, which have equal shapes, any strides and any
+// dtypes, and do not overlap.
 void Copy(const Tensor& target, const Tensor& source);
 void Fill(const Tensor& target, double value);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kFoldedBlock = sizeof(__m128i);
 constexpr size_t kFoldedLanes =
-    4;  // worked on at once, as a product takes a while
+    4;  // processed at once, because a product has a long latency
 constexpr size_t kFoldedBytes = kFoldedLanes * kFoldedBlock;
 
 #define BATON_CLMUL __attribute__((target("pclmul")))
@@ -20,8 +20,9 @@ BATON_CLMUL __m128i LoadBlock(const uint8_t* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 
-// A block that leaves the same remainder when it stands where `next` does:
-// `powers` are what its halves are worth there, x^n modulo the polynomial.
+// Returns a block that has, at the position of `next`, the same remainder as
+// both blocks together. `powers` are the values of the halves of `block` at
+// that position: x^n modulo the polynomial.
 BATON_CLMUL __m128i FoldBlock(__m128i block, __m128i powers, __m128i next) {
   const __m128i low = _mm_clmulepi64_si128(block, powers, 0x00);
   const __m128i high = _mm_clmulepi64_si128(block, powers, 0x11);
@@ -29,8 +30,9 @@ BATON_CLMUL __m128i FoldBlock(__m128i block, __m128i powers, __m128i next) {
 }
 
 // Gopal and others, "Fast CRC computation for generic polynomials using
-// PCLMULQDQ", Intel 2009. Of whole strides, one at least: they are folded into
-// one block, whose remainder is that of all, and is left to zlib.
+// PCLMULQDQ", Intel 2009. `bytes` is a multiple of the stride and not 0. The
+// strides are folded into one block, which has the remainder of all of them;
+// zlib computes it.
 BATON_CLMUL uint32_t FoldedCrc32(uint32_t before, const uint8_t* data,
                                  size_t bytes) {
   const __m128i over_stride = _mm_set_epi64x(0x1c6e41596, 0x154442bd4);

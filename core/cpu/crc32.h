@@ -8,8 +8,9 @@
 
 namespace baton::cpu {
 
-// zlib's crc32_z, several times as fast where the processor multiplies
-// polynomials: a disk takes no longer for the bytes than zlib for their sum.
+// Returns what zlib's crc32_z does. It is several times as fast where the
+// processor multiplies polynomials; zlib would take as long for the sum as a
+// disk for the bytes.
 uint32_t Crc32(uint32_t before, const void* data, size_t bytes);
 
 }  // namespace baton::cpu

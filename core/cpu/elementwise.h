@@ -11,20 +11,21 @@
 // input.
 namespace baton::cpu {
 
-// Integers wrap, and bool adds as "or" and multiplies as "and". Throws Error
-// where an integer is divided by zero. kPow takes floating dtypes alone.
+// Integers wrap; bool adds as "or" and multiplies as "and". Throws Error if an
+// integer is divided by zero. kPow takes only floating dtypes.
 void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b);
 
-// `out` is bool and gets (a op b) != negate. Floats that do not compare, as
-// NaN, give false before the negation.
+// Writes (a op b) != negate to `out`, which is bool. If a or b is NaN, (a op b)
+// is false.
 void Compare(CompareOp op, bool negate, const Tensor& out, const Tensor& a,
              const Tensor& b);
 
 void Unary(UnaryOp op, const Tensor& out, const Tensor& x);
 
-// x * scale + shift; scale and shift are rounded to the compute type first.
+// Writes x * scale + shift; scale and shift are rounded to the compute type
+// first.
 void Affine(const Tensor& out, const Tensor& x, double scale, double shift);
-// target + alpha * source.
+// Writes target + alpha * source.
 void AddScaled(const Tensor& out, const Tensor& target, const Tensor& source,
                double alpha);
 void Pow(const Tensor& out, const Tensor& x, double exponent);
@@ -32,7 +33,7 @@ void Clamp(const Tensor& out, const Tensor& x, double low, double high);
 // `condition` is bool.
 void Where(const Tensor& out, const Tensor& condition, const Tensor& a,
            const Tensor& b);
-// `value` where `mask`, which is bool, holds, else x.
+// Writes `value` where the bool `mask` is true, and x elsewhere.
 void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
                 double value);
 

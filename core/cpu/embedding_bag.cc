@@ -25,7 +25,7 @@ struct AddWeighted {
   }
 };
 
-// Of equal elements the first one stays, and so does a NaN.
+// The first of equal elements counts, and the first NaN.
 template <typename T, typename C>
 void TakeGreater(C* best, int64_t* rows, const T* row, int64_t number,
                  bool first, int64_t count) {

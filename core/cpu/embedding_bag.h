@@ -5,9 +5,10 @@
 
 #include "core/ops/embedding_bag.h"
 
-// Fills in `result`, whose tensors are there, dense: index [L] in range,
-// offsets [B] or, where bags have equally many, undefined, weights [L] or
-// undefined. A bag without rows has the scale 0 and, of kMax, row 0.
+// Fills in the tensors of `result`, which are allocated and dense. index [L] is
+// in range; offsets [B] may be undefined if all bags have the same size;
+// weights [L] may be undefined. A bag without rows gets the scale 0 and, for
+// kMax, row 0.
 namespace baton::cpu {
 
 void EmbeddingBag(const ops::EmbeddingBagResult& result, const Tensor& table,

@@ -12,7 +12,7 @@
 namespace baton::cpu {
 namespace {
 
-// Where the elements along the axis lie.
+// The elements along the axis.
 struct Line {
   int64_t size, stride;
 };
@@ -23,8 +23,8 @@ BATON_SIMD_INLINE bool Beats(C candidate, C best) {
   return better | ((candidate != candidate) & (best == best));
 }
 
-// The extreme of a dense line, and then its first position: both loops
-// vectorise, unlike one that carries the position along.
+// Finds the extreme of a dense line, and then its first position: both loops
+// vectorise, unlike a single one that keeps the position.
 struct DenseLine {
   template <bool kMax, typename T>
   BATON_SIMD_INLINE void operator()(std::bool_constant<kMax>, const T* x,

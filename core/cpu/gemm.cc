@@ -18,8 +18,8 @@ CBLAS_TRANSPOSE Transposed(bool transposed) {
 
 }  // namespace
 
-// OpenBLAS keeps threads of its own, which would fight with OpenMP's, so each
-// call runs on one thread and rows are split here.
+// OpenBLAS has its own threads, which would compete with OpenMP's. So each call
+// runs on one thread, and the rows are split here.
 void Gemm(int64_t m, int64_t n, int64_t k, const Operand<double>& a,
           const Operand<double>& b, double beta, double* c, int64_t c_stride) {
   static const bool single = (openblas_set_num_threads(1), true);

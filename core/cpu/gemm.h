@@ -7,8 +7,8 @@
 
 namespace baton::cpu {
 
-// A row-major operand: element (i, j) is at i * stride + j, or at
-// j * stride + i where transposed.
+// A row-major operand: element (i, j) is at i * stride + j or, if transposed,
+// at j * stride + i.
 template <typename T>
 struct Operand {
   const T* data;
@@ -16,9 +16,9 @@ struct Operand {
   bool transposed = false;
 };
 
-// c = a [m, k] * b [k, n] + beta * c; rows of c are c_stride apart. Where beta
-// is 0, c is not read. f32 runs on oneDNN, f64 on OpenBLAS, both on the calling
-// thread's compute threads.
+// Computes c = a [m, k] * b [k, n] + beta * c; rows of c are c_stride apart. If
+// beta is 0, c is not read. f32 runs on oneDNN and f64 on OpenBLAS, both on the
+// calling thread's compute threads.
 void Gemm(int64_t m, int64_t n, int64_t k, const Operand<float>& a,
           const Operand<float>& b, float beta, float* c, int64_t c_stride);
 void Gemm(int64_t m, int64_t n, int64_t k, const Operand<double>& a,

@@ -13,7 +13,8 @@
 namespace baton::cpu {
 namespace {
 
-// `index` without its axis: one line of indices for each element.
+// Returns the shape of `index` with extent 1 for the axis: one element for each
+// line of indices.
 Shape LinesOf(const Tensor& index, int axis) {
   Dims dims = index.shape().dims();
   dims[static_cast<size_t>(axis)] = 1;
@@ -32,8 +33,8 @@ T Plus(T a, T b) {
   }
 }
 
-// Calls line(index line, indexed line, other line) for each line along `axis`;
-// strides along it are passed by the caller.
+// Calls line(index line, indexed line, other line) with the offsets of each
+// line along `axis`. The caller knows the strides along it.
 template <typename Fn>
 void ForLines(const Tensor& index, const Tensor& indexed, const Tensor& other,
               int axis, Fn fn) {

@@ -6,27 +6,30 @@
 #include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
-// Indices are i64 and within range.
+// Indices are i64 and in range; the caller has checked them.
 namespace baton::cpu {
 
-// out[.., i, ..] = x[.., index[.., i, ..], ..]; `out` has index's shape.
+// Writes out[.., i, ..] = x[.., index[.., i, ..], ..]; `out` has index's shape.
 void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index);
 
 void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
              const Tensor& source);
 
-// Dense tensors: out [N, D] = rows of table [V, D] by index [N].
+// Writes to out [N, D] the rows of table [V, D] that index [N] names. All are
+// dense.
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
-// Adds rows of dy [N, D] to table [V, D] by index [N], in the order of N; those
-// of index -1 nowhere.
+// Adds row i of dy [N, D] to row index[i] of table [V, D], in the order of i.
+// Rows whose index is -1 are not added.
 void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);
 
-// `unique`: the numbers of `index` [N] that are not -1, each once, ascending;
-// how many. slots [N]: where in it each is, or -1.
+// Writes to `unique` the numbers in index [N] that are not -1, each once and
+// ascending, and returns how many there are. Writes to slots [N] the position
+// of each index in `unique`, or -1.
 int64_t RowSlots(const Tensor& slots, const Tensor& unique, const Tensor& index,
                  int64_t rows);
 
-// out [N, C] f32 = 1 where the column is the label [N], else 0.
+// Writes 1 to out [N, C], f32, where the column is the row's label, and 0
+// elsewhere.
 void OneHot(const Tensor& out, const Tensor& labels);
 
 }  // namespace baton::cpu

@@ -10,7 +10,7 @@
 namespace baton::cpu {
 
 // Combines load(0) .. load(count - 1) in 64 lanes, and then the lanes in a
-// tree: an order that depends on `count` alone and vectorises.
+// tree. The order depends only on `count`, and the loop vectorises.
 template <typename L, typename Load, typename Combine>
 BATON_SIMD_INLINE L ReduceLanes(int64_t count, L identity, Load load,
                                 Combine combine) {

@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kNormOp[] = "layer_norm";
 constexpr int64_t kNormGrain = 16384;  // elements worth a thread
-// The rows are cut into at most so many parts, by their number alone, each of
-// which has its own sums for the parameters.
+// The rows are divided into at most this many parts, depending only on their
+// number. Each part has its own sums for the parameters.
 constexpr int64_t kMostSums = 64;
 constexpr int64_t kFewestSummed = 16;
 
@@ -28,8 +28,8 @@ BATON_SIMD_INLINE C MeanOf(int64_t count, Load load) {
          static_cast<C>(count);
 }
 
-// Where a row's gamma and beta are: each element's own, or its channel's.
-// Visit calls body(i, gamma, beta) for every element of the row.
+// How a row finds gamma and beta: each element has its own, or its channel has
+// one. Visit calls body(i, gamma, beta) for every element of the row.
 template <typename C>
 struct ElementGains {
   const C* gamma;
@@ -43,7 +43,7 @@ template <typename C>
 struct ChannelGains {
   const C* gamma;
   const C* beta;
-  int64_t inner;  // elements of a channel
+  int64_t inner;  // elements in a channel
   template <typename Body>
   BATON_SIMD_INLINE void Visit(int64_t count, Body body) const {
     for (int64_t first = 0, c = 0; first < count; first += inner, ++c) {
@@ -53,7 +53,7 @@ struct ChannelGains {
   }
 };
 
-// Row kernels: `row` is scratch memory of `count` elements.
+// In the kernels for rows, `row` is scratch memory of `count` elements.
 struct NormaliseRow {
   template <typename T, typename C, typename Gains>
   BATON_SIMD_INLINE void operator()(T* y, C* mean, C* scale, const T* x,
@@ -107,7 +107,7 @@ struct AddParametersRow {
   }
 };
 
-// The two sums of one channel of one image.
+// The two sums over one channel of one image.
 template <typename C>
 struct ChannelSums {
   C dgamma, dbeta;
@@ -131,7 +131,7 @@ struct AddChannel {
   }
 };
 
-// Calls fn(row -> gains of that row).
+// Calls fn with a function that returns the gains of a row.
 template <typename C, typename Fn>
 void WithGains(const Tensor& x, const Tensor& gamma, const Tensor& beta,
                int64_t groups, Fn fn) {
@@ -151,7 +151,7 @@ void WithGains(const Tensor& x, const Tensor& gamma, const Tensor& beta,
   }
 }
 
-// fn(row, scratch row) for every row of x, whose elements are T.
+// Calls fn(row, scratch row) for every row of x, whose elements are T.
 template <typename T, typename Fn>
 void ForNormRows(const Tensor& x, Fn fn) {
   const int64_t width = x.dim(1);
@@ -203,7 +203,7 @@ void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
 
 namespace {
 
-// Each thread has some of the channels, and adds the images in their order.
+// Each thread has some of the channels, and adds the images in order.
 void ChannelParameters(const Tensor& dgamma, const Tensor& dbeta,
                        const Tensor& dy, const Tensor& x, const Tensor& mean,
                        const Tensor& inverse_stddev, int64_t groups) {

@@ -5,11 +5,11 @@
 
 #include "core/tensor.h"
 
-// Of the dense rows of x [rows, width]; gamma and beta and the statistics
-// [rows] are f64 for f64, else f32. Row r is group r % groups of an image:
-// gamma and beta have groups * channels elements, and each of a row's channels
-// is width / channels elements beside each other. A layer norm has one group,
-// whose channels are its elements.
+// Normalise the dense rows of x [rows, width]. gamma, beta and the statistics
+// [rows] are f64 for f64 and f32 otherwise. Row r is group r % groups of an
+// image: gamma and beta have groups * channels elements, and each channel of a
+// row has width / channels adjacent elements. A layer norm has one group, whose
+// channels are its elements.
 namespace baton::cpu {
 
 void LayerNorm(const Tensor& y, const Tensor& mean,
@@ -19,7 +19,7 @@ void LayerNorm(const Tensor& y, const Tensor& mean,
 void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                        const Tensor& gamma, const Tensor& mean,
                        const Tensor& inverse_stddev, int64_t groups);
-// dgamma and dbeta, of gamma's size each, dense.
+// Writes dgamma and dbeta, which are dense and have gamma's size.
 void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
                          const Tensor& dy, const Tensor& x, const Tensor& mean,
                          const Tensor& inverse_stddev, int64_t groups);

@@ -11,7 +11,7 @@ namespace baton::cpu {
 
 void ComputePointLoss(const Tensor& out, PointLoss loss, LossPart part,
                       const Tensor& x, const Tensor& target, double parameter) {
-  constexpr int64_t kCostly = 4096;  // elements of some nanoseconds each
+  constexpr int64_t kCostly = 4096;  // elements, if each takes some nanoseconds
   VisitFloating("point_loss", out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
     using C = ComputeType<T>;

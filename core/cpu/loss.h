@@ -8,8 +8,9 @@
 
 namespace baton::cpu {
 
-// Element by element (core/ops/point_loss_formula.h); of one shape and dtype,
-// floating. Inputs may be expanded views.
+// Computes the loss or a derivative of each element
+// (core/ops/point_loss_formula.h). All tensors have one shape and one floating
+// dtype; inputs may be expanded views.
 void ComputePointLoss(const Tensor& out, PointLoss loss, LossPart part,
                       const Tensor& x, const Tensor& target, double parameter);
 

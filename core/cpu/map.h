@@ -18,8 +18,8 @@ struct Operand {
   int64_t stride;
 };
 
-// out[i] = fn(in[i]...) over one row. The output may be one of the inputs, in
-// the same order, which is what ivdep tells the compiler.
+// Computes out[i] = fn(in[i]...) over one row. The output may be one of the
+// inputs if it has the same order; ivdep tells the compiler so.
 struct MapRow {
   template <typename Fn, typename Out, typename... In>
   BATON_SIMD_INLINE void operator()(Fn fn, int64_t count, Operand<Out> out,
@@ -76,8 +76,8 @@ void MapRows(const Loop& loop, int64_t grain, Fn fn, Out* out,
 
 }  // namespace internal
 
-// out = fn(in...) element by element. All have one shape; Out and In are their
-// element types. `grain` is the number of elements worth a thread.
+// Computes out = fn(in...) element by element. All tensors have one shape; Out
+// and In are their element types. A thread gets at least `grain` elements.
 template <typename Out, typename... In, typename Fn, typename... Tensors>
 void Map(int64_t grain, Fn fn, const Tensor& out, const Tensors&... in) {
   if (out.numel() == 0) return;

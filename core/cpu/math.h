@@ -11,13 +11,13 @@
 
 #include "core/cpu/simd.h"
 
-// Elementary functions whose f32 forms have no branches and no calls, so that
-// loops over them vectorise. Errors are within 2 units in the last place,
-// except Erf: 1.5e-7 absolute. f64 forms are the C library's.
+// These elementary functions have no branches and no calls in their f32 forms,
+// so that loops over them vectorise. Errors are within 2 units in the last
+// place, except Erf: 1.5e-7 absolute. f64 forms are the C library's.
 namespace baton::cpu {
 
-// fn(args...) with integers, bool apart, as unsigned ones: they wrap where
-// signed ones would be undefined.
+// Returns fn(args...). Integers other than bool are converted to unsigned ones,
+// which wrap where signed ones would be undefined.
 template <typename Fn, typename T, typename... Rest>
 BATON_SIMD_INLINE T Wrapped(Fn fn, T first, Rest... rest) {
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
@@ -33,7 +33,7 @@ BATON_SIMD_INLINE double Log(double x) { return std::log(x); }
 BATON_SIMD_INLINE double Tanh(double x) { return std::tanh(x); }
 BATON_SIMD_INLINE double Erf(double x) { return std::erf(x); }
 
-// exp(x) = 2^n * exp(r), |r| <= ln(2)/2, exp(r) by a minimax polynomial.
+// exp(x) = 2^n * exp(r) with |r| <= ln(2)/2; a minimax polynomial gives exp(r).
 BATON_SIMD_INLINE float Exp(float x) {
   constexpr float kShift = 12582912.f;  // 1.5 * 2^23: adding it rounds
   constexpr int32_t kShiftBits = 0x4b400000;
@@ -49,7 +49,8 @@ BATON_SIMD_INLINE float Exp(float x) {
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.f;
-  // 2^n in two factors: one alone would over- or underflow too early.
+  // 2^n is applied in two factors: a single one would over- or underflow too
+  // early.
   const int32_t exponent = std::bit_cast<int32_t>(shifted) - kShiftBits;
   const int32_t half = exponent >> 1;
   const auto factor = [](int32_t e) {
@@ -58,7 +59,7 @@ BATON_SIMD_INLINE float Exp(float x) {
   return p * factor(half) * factor(exponent - half);
 }
 
-// log(x) = e * ln(2) + log(1 + f), 1 + f in [sqrt(1/2), sqrt(2)).
+// log(x) = e * ln(2) + log(1 + f) with 1 + f in [sqrt(1/2), sqrt(2)).
 BATON_SIMD_INLINE float Log(float x) {
   constexpr float kSmallestNormal = 1.17549435e-38f;
   constexpr uint32_t kSqrtHalf = 0x3f3504f3u;
@@ -107,7 +108,7 @@ BATON_SIMD_INLINE float Tanh(float x) {
   return magnitude < 0.625f ? small : large;
 }
 
-// Abramowitz and Stegun, 7.1.26.
+// Formula 7.1.26 of Abramowitz and Stegun.
 BATON_SIMD_INLINE float Erf(float x) {
   const float magnitude = std::fabs(x);
   const float t = 1.f / (1.f + 0.3275911f * magnitude);

@@ -12,7 +12,7 @@
 namespace baton::cpu {
 namespace {
 
-// The offset, in elements, of matrix `index` of `tensor`.
+// Returns the offset, in elements, of matrix `index` of `tensor`.
 int64_t MatrixOffset(const Tensor& tensor, int64_t index) {
   int64_t offset = 0;
   for (int axis = tensor.rank() - 3; axis >= 0; --axis) {
@@ -38,7 +38,8 @@ void MultiplyAll(const Tensor& a, const Tensor& b, const Tensor& out,
            T(0), out.data<T>() + i * m * n, n);
     }
   };
-  // One product is split among threads inside Gemm; of many each has a thread.
+  // Gemm itself splits one product among threads; many products get a thread
+  // each.
   if (matrices < 2 * ComputeThreads()) return multiply(0, matrices);
   ParallelFor(matrices, std::max<int64_t>(1, 32768 / (m * n * k)), multiply);
 }

@@ -5,12 +5,15 @@
 
 #include "core/tensor.h"
 
-// Products of f32 or f64 tensors on the CPU, checked before.
+// Products of f32 or f64 tensors on the CPU. The caller has checked the
+// arguments.
 namespace baton::cpu {
 
-// a [..., M, K] x b [..., K, N] over the broadcast leading axes `batch`.
+// Returns a [..., M, K] times b [..., K, N]; `batch` is the leading axes,
+// broadcast.
 Tensor BatchedMatmul(const Tensor& a, const Tensor& b, const Shape& batch);
-// x [..., I] times weight [O, I] transposed, plus bias where defined.
+// Returns x [..., I] times weight [O, I] transposed, plus bias if it is
+// defined.
 Tensor Linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
 
 }  // namespace baton::cpu

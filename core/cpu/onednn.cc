@@ -6,7 +6,7 @@
 namespace baton::cpu {
 
 const dnnl::engine& OneDnnEngine() {
-  // Never destroyed: threads may still compute while the program ends.
+  // Never destroyed, because threads may still compute while the program ends.
   static const auto* engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *engine;
 }

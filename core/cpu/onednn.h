@@ -7,20 +7,21 @@
 
 #include "core/tensor.h"
 
-// What the oneDNN kernels share. Only core/cpu/*_onednn.cc include this.
+// Functions that the oneDNN kernels share. Only core/cpu/*_onednn.cc include
+// this.
 namespace baton::cpu {
 
 const dnnl::engine& OneDnnEngine();
-// This thread's stream; CPU primitives run inside execute().
+// Returns the calling thread's stream. CPU primitives run inside execute().
 dnnl::stream& OneDnnStream();
 
-// The f32 tensor's bytes as oneDNN sees them.
+// These describe the f32 tensor's bytes to oneDNN.
 dnnl::memory::desc DescOf(const Tensor& tensor);
 dnnl::memory MemoryOf(const dnnl::memory::desc& desc, const Tensor& tensor);
-// An uninitialised one-dimensional tensor with room for `desc`.
+// Returns an uninitialised one-dimensional tensor with room for `desc`.
 Tensor EmptyFor(const dnnl::memory::desc& desc);
 
-// Runs `body`, turning what oneDNN throws into baton::Error led by `op`.
+// Runs `body`, and turns what oneDNN throws into baton::Error led by `op`.
 template <typename Body>
 auto WithOneDnn(const char* op, Body body) {
   try {

@@ -13,7 +13,8 @@
 namespace baton::cpu {
 namespace {
 
-// Elements of arrays that lie alike; of the state, those in `kUsed`.
+// Steps elements of arrays that have one order, with the state slots in
+// `kUsed`.
 template <typename Rule, unsigned kUsed>
 struct StepRow {
   template <typename T, typename G, typename... S>
@@ -65,7 +66,7 @@ void RunStep(const Rule& rule, const StepArrays& arrays,
           At<T>(arrays.state[kSlot], part.begin)...);
 }
 
-// Finds, from kUsed on, the slots that are used.
+// Adds to kUsed, at compile time, the slots that are used at run time.
 template <typename T, typename G, unsigned kUsed, typename Rule>
 void RunUsed(unsigned used, const Rule& rule, const StepArrays& arrays,
              const StepArguments& arguments, Part part) {
@@ -125,8 +126,8 @@ struct TakeBackRow {
   }
 };
 
-// Values of f32 get those elements of `lowered`, of bf16 or f16, that they are
-// not when rounded.
+// Overwrites f32 values with elements of `lowered` (bf16 or f16) that differ
+// from the rounded values.
 void TakeBack(const StepArrays& arrays, int64_t begin, int64_t end) {
   float* to = At<float>(arrays.value, begin);
   if (arrays.lowered_dtype == DType::kBF16) {

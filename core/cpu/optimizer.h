@@ -11,15 +11,15 @@
 
 namespace baton::cpu {
 
-// A parameter of f32 or f64, all of whose arrays lie densely in one order. The
-// gradient is of its dtype or, for f32, bf16 or f16.
+// The arrays of one f32 or f64 parameter, all dense in one order. The gradient
+// has the parameter's dtype; that of an f32 parameter may be bf16 or f16.
 struct StepArrays {
   DType dtype;
   void* value;
   DType grad_dtype;
   const void* grad;
-  std::array<void*, ops::kMaxStateSlots> state = {};  // of its dtype; or null
-  // See ops::StepTarget; bf16 or f16.
+  std::array<void*, ops::kMaxStateSlots> state = {};  // of `dtype`; or null
+  // See ops::StepTarget; the dtype is bf16 or f16.
   DType lowered_dtype = DType::kBF16;
   void* lowered = nullptr;
 };
@@ -27,10 +27,10 @@ struct StepArrays {
 struct StepArguments {
   double rate;
   int64_t step;
-  double limit, scale;  // of gradients
+  double limit, scale;  // of the gradients
 };
 
-// Steps elements begin .. end by those of the gradient from `grad_begin` on.
+// Steps elements begin .. end. Their gradients begin at grad[grad_begin].
 void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
                const StepArguments& arguments, int64_t begin, int64_t end,
                int64_t grad_begin);

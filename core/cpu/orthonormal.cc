@@ -12,7 +12,7 @@ namespace {
 
 using Column = std::vector<double>;
 
-// Of what rounding leaves of a column that depends on others.
+// Rounding leaves less than this fraction of a column that depends on others.
 constexpr double kLeast = 1e-6;
 
 double Dot(const Column& a, const Column& b) {
@@ -37,7 +37,7 @@ void OrthonormaliseColumns(const Tensor& matrix) {
       for (const Column& other : columns)
         Subtract(other, Dot(other, column), column);
     const double norm = std::sqrt(Dot(column, column));
-    // NaN where there was an infinite or NaN one.
+    // The factor is NaN if an element was infinite or NaN.
     const double factor = norm > kLeast * before ? 1 / norm : 0 * before;
     for (double& value : column) value *= factor;
     matrix.Select(1, static_cast<int64_t>(j)).CopyFrom(Tensor::From(column));

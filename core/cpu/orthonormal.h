@@ -7,7 +7,7 @@
 
 namespace baton::cpu {
 
-// See core/ops/orthonormal.h; in double.
+// See core/ops/orthonormal.h. Arithmetic is done in double.
 void OrthonormaliseColumns(const Tensor& matrix);
 
 }  // namespace baton::cpu

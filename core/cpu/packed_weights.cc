@@ -11,7 +11,8 @@ namespace baton::cpu {
 Tensor PackedWeights::GetOrPack(const Tensor& weight, uint64_t layout,
                                 absl::FunctionRef<Tensor()> pack) {
   const Key key{weight.storage()->id(), weight.offset(), layout};
-  // Read before packing: a write in between makes the entry look old.
+  // Read the version before packing: a write in between makes the entry look
+  // old.
   const uint64_t version = weight.version();
   {
     MutexLock lock(mutex_);
@@ -21,7 +22,7 @@ Tensor PackedWeights::GetOrPack(const Tensor& weight, uint64_t layout,
         it->second.used = ++clock_;
         return it->second.packed;
       }
-      entries_.erase(it);  // its memory serves the new one
+      entries_.erase(it);  // frees its memory for the new one
     }
   }
   Tensor packed = pack();

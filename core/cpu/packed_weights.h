@@ -14,17 +14,18 @@
 
 namespace baton::cpu {
 
-// Weights in the order a primitive wants, kept until they are written to or
-// newer ones need the room, so that the micro-batches of one step reorder each
-// weight once. Those whose storage died go when the next weight is packed.
+// Keeps weights in the memory order that a primitive wants, so that the
+// micro-batches of one step reorder each weight once. An entry is valid until
+// its weight is written to, and is dropped when newer ones need the room.
+// Entries whose storage is gone are dropped when the next weight is packed.
 // Thread-safe.
 class PackedWeights {
  public:
   explicit PackedWeights(size_t max_entries) : max_entries_(max_entries) {}
 
-  // The packed form of `weight` for `layout` (an identity of the wanted order,
-  // the same for as long as the program runs), made by `pack()` where the one
-  // kept is missing or of an older version.
+  // Returns `weight` packed for `layout`, which identifies the wanted order for
+  // as long as the program runs. Calls `pack()` if no packed form is kept or it
+  // is of an older version.
   Tensor GetOrPack(const Tensor& weight, uint64_t layout,
                    absl::FunctionRef<Tensor()> pack);
   size_t size() const;

@@ -12,8 +12,8 @@
 #include "core/dtype_visit.h"
 #include "core/parallel.h"
 
-// Every tensor is seen as [images, height, width, lanes]: channels-last ones as
-// they are, others as one lane and N * C images.
+// Every tensor is treated as [images, height, width, lanes]: if channels-last,
+// the lanes are the channels; otherwise there is one lane, and N * C images.
 namespace baton::cpu {
 namespace {
 
@@ -31,7 +31,7 @@ struct Grid {
   int64_t images, height, width, lanes;
 };
 
-// y = x and position = tap where x is greater, or NaN.
+// Sets y = x and position = tap if x is greater, or NaN.
 template <typename T>
 struct TakeMaximum {
   BATON_SIMD_INLINE void operator()(const T* __restrict x, T* __restrict y,
@@ -45,7 +45,7 @@ struct TakeMaximum {
   }
 };
 
-// dx += dy where the maximum came from this tap.
+// Computes dx += dy if the maximum came from this tap.
 template <typename T>
 struct AddWhereTap {
   BATON_SIMD_INLINE void operator()(const T* __restrict dy,
@@ -128,7 +128,7 @@ void MaxForward(const Tensor& x, const Grid& in, const Grid& out,
   });
 }
 
-// The cells whose windows hold `place`: [first, last).
+// The cells whose windows contain `place`: [first, last).
 struct Cells {
   Cells(int64_t place, int64_t stride, int64_t padding, int64_t kernel,
         int64_t count) {
@@ -139,8 +139,8 @@ struct Cells {
   int64_t first, last;
 };
 
-// Gathers, so that each element of dx has one writer and a fixed order of
-// additions.
+// Gathers gradients, so that each element of dx has one writer and a fixed
+// order of additions.
 template <typename T>
 void MaxBackward(const Tensor& dy, const Tensor& workspace, const Grid& in,
                  const Grid& out, const ops::Pool2dOptions& o,
@@ -205,7 +205,7 @@ void MeanForward(const Tensor& x, const Grid& in, const Grid& out,
   });
 }
 
-// Windows may overlap, so one thread scatters all of an image.
+// Windows may overlap, so one thread scatters all gradients of an image.
 template <typename T>
 void MeanBackward(const Tensor& dy, const Grid& in, const Grid& out,
                   const Windows& windows, const Tensor& dx) {

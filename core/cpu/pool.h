@@ -7,11 +7,12 @@
 #include "core/ops/pool.h"
 #include "core/tensor.h"
 
-// Pooling of f32 or f64 on the CPU, checked before. Results lie in the memory
-// order of the forward's x or in `format`.
+// Pooling of f32 or f64 on the CPU. The caller has checked the arguments.
+// Results have the memory order of the forward's x, or `format`.
 namespace baton::cpu {
 
-// workspace: i32, like y; the place of each maximum in its window.
+// `workspace` is i32 and shaped like y: the position of each maximum in its
+// window.
 ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
                              const ops::Pool2dOptions& options);
 Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,

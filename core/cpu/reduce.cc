@@ -15,11 +15,12 @@
 namespace baton::cpu {
 namespace {
 
-// Elements that one partial sum covers.
+// The number of elements in one partial sum.
 constexpr int64_t kBlock = 65536;
 constexpr int64_t kTile = 512;  // columns summed at a time
 
-// A partial sum of up to kBlock elements, and the sum of partial sums.
+// Lane is the type of a partial sum of up to kBlock elements, Total that of the
+// sum of partial sums.
 template <typename T>
 using Lane = std::conditional_t<
     std::is_integral_v<T>, int64_t,
@@ -56,7 +57,7 @@ struct SumRow {
   }
 };
 
-// sums[j] += x[row * stride + j], four rows at a time.
+// Computes sums[j] += x[row * stride + j], four rows at a time.
 struct AddRows {
   template <typename T>
   BATON_SIMD_INLINE void operator()(const T* x, int64_t stride, int64_t rows,
@@ -88,7 +89,8 @@ struct Axes {
   Dims sizes, x_strides, out_strides;
 };
 
-// One sum: what is kept, what is summed, and in how many blocks.
+// One sum: the axes that are kept, those that are summed, and the number of
+// blocks.
 template <typename T>
 class Summation {
  public:
@@ -127,7 +129,7 @@ class Summation {
         1, kGrain / std::max<int64_t>(1, std::min(elements, kBlock)));
   }
 
-  // Job (block, output), outputs innermost.
+  // Runs a job for each (block, output), outputs innermost.
   void SumRows() {
     const int64_t outputs = kept_.numel;
     ParallelFor(blocks_ * outputs, Grain(reduced_.numel),
@@ -158,7 +160,7 @@ class Summation {
     });
   }
 
-  // Job (block, outer kept index, tile), tiles innermost.
+  // Runs a job for each (block, outer kept index, tile), tiles innermost.
   void SumColumns() {
     const int64_t columns = kept_.inner_size();
     const int64_t tiles = (columns + tile_ - 1) / tile_;
@@ -189,7 +191,7 @@ class Summation {
     std::copy_n(sums, width, partial_.get() + block * kept_.numel + first);
   }
 
-  // Adds the blocks up, in their order.
+  // Adds up the blocks, in order.
   void Finish() {
     ParallelFor(kept_.numel, Grain(blocks_), [&](int64_t begin, int64_t end) {
       int64_t index = begin;

@@ -5,8 +5,9 @@
 
 #include "core/cpu/rnn_direction.h"
 
-// What is saved: for each layer its output, but for the last, and for each of
-// its directions the gates and the cells (LSTM) or the sums over h (GRU).
+// `saved` contains, for each layer, its output (except the last layer's) and,
+// for each of its directions, the gates and the cell states (LSTM) or the sums
+// over h (GRU).
 namespace baton::cpu {
 namespace {
 
@@ -20,7 +21,7 @@ struct Kept {
   Tensor gates, state;
 };
 
-// Everything of one call, dense.
+// One call, with all its arrays dense.
 template <typename T>
 class Run {
  public:
@@ -113,7 +114,7 @@ class Run {
     return states.data<T>() + (layer * directions_ + d) * batch_ * hidden_;
   }
 
-  // Null where it is undefined.
+  // Returns null for an undefined tensor.
   T* Weight(const std::vector<Tensor>& weights, int64_t layer, int64_t d,
             int64_t which) const {
     const Tensor& weight =
@@ -121,7 +122,7 @@ class Run {
     return weight.defined() ? weight.data<T>() : nullptr;
   }
 
-  // A layer's part of what is saved.
+  // Returns the index in `saved` at which a layer's tensors begin.
   size_t SavedAt(int64_t layer) const {
     return static_cast<size_t>(layer * (2 * directions_ + 1));
   }

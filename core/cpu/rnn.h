@@ -7,8 +7,8 @@
 #include "core/tensor.h"
 
 // Recurrent layers on the CPU, in f32 and f64, on the calling thread's compute
-// threads. Arguments are checked and on one device, states are defined,
-// results are not empty.
+// threads. The caller has checked the arguments; all tensors are on one device,
+// states are defined, results are not empty.
 namespace baton::cpu {
 
 ops::RnnResult RnnForward(const ops::RnnInputs& in,

@@ -8,13 +8,13 @@
 #include "core/cpu/math.h"
 #include "core/cpu/simd.h"
 
-// What a recurrent layer does at one step for one sequence, element by element
-// (core/ops/rnn.h has the formulas). Gates lie one after the other, `hidden`
-// elements each; what belongs to the step before is `_before`.
+// One step of a recurrent layer for one sequence, element by element
+// (core/ops/rnn.h has the formulas). Gates lie one after another, with `hidden`
+// elements each. `_before` marks what belongs to the step before.
 namespace baton::cpu {
 
 struct LstmCell {
-  // `gates` holds sums and then activations.
+  // `gates` holds the sums and then the activations.
   template <typename T>
   BATON_SIMD_INLINE void operator()(T* __restrict gates,
                                     const T* __restrict c_before,
@@ -36,8 +36,8 @@ struct LstmCell {
 };
 
 struct LstmCellBackward {
-  // `dh` is what later steps give, `dy` what the output gives; `dc` is that of
-  // this step and then of the one before.
+  // `dh` is the gradient from later steps and `dy` that from the output. `dc`
+  // is the gradient of this step's c, and then of the step before's.
   template <typename T>
   BATON_SIMD_INLINE void operator()(
       const T* __restrict gates, const T* __restrict c_before,
@@ -59,7 +59,8 @@ struct LstmCellBackward {
 };
 
 struct GruCell {
-  // `gates` holds sums over x and then activations; `recurrent` sums over h.
+  // `gates` holds the sums over x and then the activations; `recurrent` holds
+  // the sums over h.
   template <typename T>
   BATON_SIMD_INLINE void operator()(T* __restrict gates,
                                     const T* __restrict recurrent,
@@ -78,8 +79,8 @@ struct GruCell {
 };
 
 struct GruCellBackward {
-  // `dh` is what later steps give, and then the part of the step before's that
-  // comes past the gates.
+  // `dh` is the gradient from later steps. It becomes the part of the gradient
+  // of h_before that does not pass through the gates.
   template <typename T>
   BATON_SIMD_INLINE void operator()(
       const T* __restrict gates, const T* __restrict recurrent,

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kCellGrain = 512;  // elements of a state
 
-// Rows of a state: a step's place in y, or the state at first.
+// The rows of a state: a step's rows of y, or the initial state.
 template <typename T>
 struct Rows {
   const T* data;
@@ -37,7 +37,7 @@ const T* CellsBefore(const RnnDirection<T>& d, int64_t i) {
   return i == 0 ? d.c : StepOf(d, d.cells, d.Time(i - 1), d.hidden);
 }
 
-// Runs body(row) for each sequence of a step.
+// Calls body(row) for each sequence of a step.
 template <typename T, typename Body>
 void ForEachRow(const RnnDirection<T>& d, Body body) {
   const int64_t grain = std::max<int64_t>(1, kCellGrain / d.hidden);
@@ -46,8 +46,8 @@ void ForEachRow(const RnnDirection<T>& d, Body body) {
   });
 }
 
-// target [rows, width] = source [rows, inner] * weight^T + bias, onto what is
-// there already where `add`.
+// Computes target [rows, width] = source [rows, inner] * weight^T + bias; with
+// `add`, adds it to the target.
 template <typename T>
 void Project(int64_t rows, int64_t width, Rows<T> source, int64_t inner,
              const T* weight, const T* bias, bool add, T* target) {
@@ -93,8 +93,8 @@ void GruStep(const RnnDirection<T>& d, int64_t i) {
   });
 }
 
-// Of step i, from the gradients `dh` and `dc` of its state to that of the step
-// before.
+// Computes the backward of step i: turns the gradients `dh` and `dc` of its
+// state into those of the previous state.
 template <typename T>
 void StepBackward(const RnnDirection<T>& d, const RnnDirectionGradients<T>& g,
                   int64_t i) {
@@ -135,7 +135,7 @@ void SumRows(const T* values, int64_t rows, int64_t width, T* sums) {
   }
 }
 
-// Each step's gates saw the state that the step before left in y.
+// Each step's gates have read the state that the previous step left in y.
 template <typename T>
 void RecurrentWeights(const RnnDirection<T>& d,
                       const RnnDirectionGradients<T>& g) {

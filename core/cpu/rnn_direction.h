@@ -9,8 +9,9 @@
 
 namespace baton::cpu {
 
-// One direction of one recurrent layer. All is dense, but rows of y and dy,
-// [steps, batch] rows of `hidden`, are `y_stride` apart.
+// One direction of one recurrent layer. All arrays are dense, except that the
+// rows of y and dy, [steps, batch] rows of `hidden` elements, are `y_stride`
+// apart.
 template <typename T>
 struct RnnDirection {
   ops::RnnCell cell = ops::RnnCell::kLstm;
@@ -19,17 +20,18 @@ struct RnnDirection {
   const T *w_ih = nullptr, *w_hh = nullptr;
   const T *b_ih = nullptr, *b_hh = nullptr;  // both null: none
   const T* x = nullptr;                      // [steps, batch, input]
-  const T *h = nullptr, *c = nullptr;        // at first, [batch, hidden]
+  const T *h = nullptr, *c = nullptr;        // initial, [batch, hidden]
   T* y = nullptr;
   T *h_last = nullptr, *c_last = nullptr;
-  // Kept for the gradients: activated gates, [steps, batch, gates * hidden];
-  // the LSTM's cells, [steps, batch, hidden]; the GRU's sums over h, as gates.
+  // These are kept for the gradients: activated gates, [steps, batch, gates *
+  // hidden]; the LSTM's cell states, [steps, batch, hidden]; the GRU's sums
+  // over h, shaped like gates.
   T *gates = nullptr, *cells = nullptr, *recurrent = nullptr;
 
   void Forward() const;
 
   int64_t width() const { return ops::GatesOf(cell) * hidden; }
-  // The step that comes `i`th.
+  // Returns the time step that is computed as the `i`th.
   int64_t Time(int64_t i) const { return reversed ? steps - 1 - i : i; }
 };
 
@@ -42,8 +44,8 @@ struct RnnDirectionGradients {
   bool add_to_dx = false;
   T *dw_ih = nullptr, *dw_hh = nullptr;
   T *db_ih = nullptr, *db_hh = nullptr;  // both null: none
-  // Gradients of the sums over x and over h, shaped like gates; the same memory
-  // for the LSTM.
+  // Gradients of the sums over x and over h, shaped like gates; for an LSTM
+  // both point to the same memory.
   T *dgates = nullptr, *drecurrent = nullptr;
 
   void Backward(const RnnDirection<T>& forward) const;

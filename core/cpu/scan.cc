@@ -12,19 +12,20 @@
 namespace baton::cpu {
 namespace {
 
-// The line along the axis: how many elements, and their distance in out and x.
+// A line along the axis: its number of elements, and their distance in out and
+// x.
 struct ScannedLine {
   int64_t size, out_stride, x_stride;
 };
 
-// `lines` lines side by side, which begin at out + i * out_step and x + i *
-// x_step: additions of one do not wait for those of another.
+// Scans `lines` adjacent lines, which begin at out + i * out_step and x + i *
+// x_step, so that additions of one line do not wait for those of another.
 template <typename T>
 void ScanLines(const ScannedLine& line, int64_t lines, T* out, int64_t out_step,
                const T* x, int64_t x_step) {
   using S = std::conditional_t<std::is_integral_v<T>, T, double>;
   constexpr int64_t kMost = 64;
-  // Lines that are dense would each take a page of the cache's table.
+  // Dense lines would each occupy an entry of the TLB.
   const int64_t most = line.x_stride == 1 || line.x_stride == -1 ? 4 : kMost;
   for (int64_t first = 0; first < lines; first += most) {
     const int64_t count = std::min(most, lines - first);

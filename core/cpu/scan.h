@@ -7,8 +7,8 @@
 
 namespace baton::cpu {
 
-// Sums along `axis`, as ops::CumSum says. Of one shape and dtype, floating or
-// i64; floating values sum in f64.
+// Writes sums along `axis`, as ops::CumSum defines them. Both tensors have one
+// shape and one dtype, floating or i64; floating values are summed in f64.
 void CumSum(const Tensor& out, const Tensor& x, int axis, bool reverse);
 
 }  // namespace baton::cpu

@@ -3,10 +3,11 @@
 
 #pragma once
 
-// One binary for every machine: a kernel is a function object whose operator()
-// is inlined into a wrapper per instruction set, where the compiler vectorises
-// its loops; the widest that the machine has is called. Lane counts are the
-// kernel's own business, so that results depend on them and not on the machine.
+// One binary serves every machine: a kernel is a function object whose
+// operator() is inlined into one wrapper for each instruction set, where the
+// compiler vectorises its loops. RunSimd calls the wrapper with the widest
+// instructions that the machine has. A kernel chooses its number of lanes
+// itself, so that results do not depend on the machine.
 namespace baton::cpu {
 
 #define BATON_SIMD_INLINE __attribute__((always_inline)) inline

@@ -26,7 +26,7 @@ BATON_SIMD_INLINE C SumOf(const C* values, int64_t count) {
       [](C a, C b) { return a + b; });
 }
 
-// Leaves x - max(x) in `row`.
+// Writes x - max(x) to `row`.
 template <typename T, typename C>
 BATON_SIMD_INLINE void LoadShifted(const T* x, C* row, int64_t count) {
   for (int64_t i = 0; i < count; ++i) row[i] = Convert<C>(x[i]);
@@ -37,7 +37,7 @@ BATON_SIMD_INLINE void LoadShifted(const T* x, C* row, int64_t count) {
   for (int64_t i = 0; i < count; ++i) row[i] -= max;
 }
 
-// Row kernels: `row` is scratch memory of `count` elements.
+// In the kernels for rows, `row` is scratch memory of `count` elements.
 struct SoftmaxRow {
   template <typename T, typename C>
   BATON_SIMD_INLINE void operator()(T* y, const T* x, C* row,
@@ -88,7 +88,7 @@ struct LogSoftmaxBackwardRow {
   }
 };
 
-// scale * softmax, less `spread` times each class's weight.
+// Writes scale * softmax, less `spread` times each class's weight.
 struct CrossEntropyBackwardRow {
   template <typename T, typename C>
   BATON_SIMD_INLINE void operator()(T* dx, const T* log_softmax,
@@ -107,7 +107,7 @@ struct CrossEntropyBackwardRow {
   }
 };
 
-// fn(first element of a row, scratch row) for every row, in T.
+// Calls fn(first element of a row, scratch row) for every row, in T.
 template <typename T, typename Fn>
 void ForRows(const Tensor& x, Fn fn) {
   const int64_t width = x.dim(-1);
@@ -144,8 +144,8 @@ void RunBackward(const Tensor& dx, const Tensor& dy, const Tensor& y) {
   });
 }
 
-// What a label wants of each class: `hit` of its own, and `spread` times the
-// class's weight of every one.
+// The target that a label stands for: `kept` for its own class, and `spread`
+// times its weight for every class.
 template <typename T>
 struct ClassTargets {
   using C = ComputeType<T>;
@@ -169,7 +169,7 @@ struct ClassTargets {
   C WeightOf(int64_t c) const {
     return weight == nullptr ? C(1) : Convert<C>(weight[c]);
   }
-  // The loss of a row that counts.
+  // Returns the loss of a row that is not ignored.
   C LossOf(const T* log_softmax, int64_t classes, int64_t label) const {
     C loss = -(kept * WeightOf(label)) * Convert<C>(log_softmax[label]);
     if (spread == 0) return loss;

@@ -7,10 +7,10 @@
 
 namespace baton::cpu {
 
-// The first elements, in order, of each line along the last axis of x, and
-// where they are; all three are dense, and differ in their last extent alone,
-// which says how many are wanted. NaN is greater than all numbers; equal
-// elements stay in their order.
+// Writes the first elements, in order, of each line along the last axis of x,
+// and their positions. All three tensors are dense and differ only in their
+// last extent, which says how many elements are wanted. NaN is greater than all
+// numbers; equal elements stay in their order.
 void Sort(const Tensor& values, const Tensor& indices, const Tensor& x,
           bool descending);
 

@@ -20,18 +20,19 @@ namespace {
 
 constexpr size_t kMegabyte = size_t{1} << 20;
 constexpr size_t kUsualCacheBytes = 32 * kMegabyte;
-// A virtual machine of two cores was told the 480 MB of its host, most of which
-// others use; there 16 to 102 MB are copied 1.2 to 1.6 times as fast past the
-// cache.
+// A virtual machine with two cores reported the 480 MB of its host, most of
+// which others use; there, copies of 16 to 102 MB are 1.2 to 1.6 times as fast
+// past the cache.
 constexpr size_t kMostCacheBytes = 128 * kMegabyte;
 
-// Where a thread may have so many others help it, one alone does not use what
-// the memory can do: on a machine with 32 cores two are 2.1 times as fast.
+// One thread does not use the whole bandwidth of the memory of machines with
+// many cores: on one with 32 cores, two threads are 2.1 times as fast.
 constexpr int kManyThreads = 5;
 constexpr size_t kMostParts = 4, kLeastPart = 2 * kMegabyte;
 
-// As the kernel tells it. sysconf() asks the processor, which in a virtual
-// machine counts the caches of cores that are others'; memcpy believes it.
+// Returns what the kernel reports. sysconf() asks the processor, which in a
+// virtual machine also counts the caches of other guests' cores; memcpy
+// believes it.
 size_t SharedCacheBytes() {
   std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
   size_t kilobytes = 0;
@@ -44,8 +45,8 @@ size_t SharedCacheBytes() {
 constexpr size_t kLine = 64;
 constexpr size_t kHalf = sizeof(__m256i);
 
-// `to` is aligned to a line. Halves of lines at a time: with quarters there is
-// less to gain, and with whole ones no more.
+// `to` is aligned to a cache line. This copies half a line at a time: with
+// quarters there is less to gain, and with whole lines no more.
 __attribute__((target("avx"))) void CopyLines(std::byte* to,
                                               const std::byte* from,
                                               size_t lines) {
@@ -56,7 +57,7 @@ __attribute__((target("avx"))) void CopyLines(std::byte* to,
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), low);
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to + kHalf), high);
   }
-  // Such writes are not ordered with others.
+  // Streaming stores are not ordered with others.
   _mm_sfence();
 }
 

@@ -7,20 +7,20 @@
 
 namespace baton::cpu {
 
-// What memcpy does, for another core to read: bytes that would not stay in the
-// shared cache beside their source go past it, so that they are not read before
-// they are written. All of them are visible to whoever sees what this thread
-// writes next. Where this thread may use five compute threads or more, up to
-// four of them share what is large. Any alignment; fastest where `to` is
-// aligned to 64 bytes. Thread-safe.
+// Copies like memcpy, for another core to read. Copies that are too large to
+// stay in the shared cache beside their source bypass it, so that the target is
+// not read before it is written. A thread that sees what this thread writes
+// next also sees all copied bytes. If the calling thread may use five compute
+// threads or more, up to four of them share a large copy. Any alignment works;
+// it is fastest if `to` is aligned to 64 bytes. Thread-safe.
 //
-// `together`: the bytes of all copies of which this is one, where it is; they
-// go past the cache, or not, together.
+// `together` is the number of bytes of all copies that this one is part of;
+// they bypass the cache, or not, together.
 void StreamingCopy(void* to, const void* from, size_t bytes,
                    size_t together = 0);
 
-// From how many bytes on they go past the cache: a quarter of it, 32 MB at
-// most.
+// Returns the number of bytes from which on copies bypass the cache: a quarter
+// of it, at most 32 MB.
 size_t StreamingCopyThreshold();
 
 }  // namespace baton::cpu

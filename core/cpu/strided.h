@@ -10,14 +10,14 @@
 #include "core/parallel.h"
 #include "core/strided_loop.h"
 
-// Loops over operands of one shape, each with strides of its own.
+// Loops over operands of one shape, each with its own strides.
 namespace baton::cpu {
 
-// Elements that are worth a thread of their own in cheap loops.
+// The number of elements that are worth a thread of their own in cheap loops.
 inline constexpr int64_t kGrain = 32768;
 
-// Walks the rows (innermost dim) of elements [begin, end):
-// row(offsets, count), offsets in elements for each operand.
+// Calls row(offsets, count) for each row (innermost dim) of elements [begin,
+// end); `offsets` has one offset in elements for each operand.
 template <size_t N, typename Row>
 void WalkRows(const StridedLoop<N>& loop, int64_t begin, int64_t end, Row row) {
   if (begin >= end) return;
@@ -49,7 +49,7 @@ void WalkRows(const StridedLoop<N>& loop, int64_t begin, int64_t end, Row row) {
   }
 }
 
-// WalkRows over everything, split among threads.
+// Calls WalkRows over everything, split among threads.
 template <size_t N, typename Row>
 void ForEachRow(const StridedLoop<N>& loop, int64_t grain, Row row) {
   ParallelFor(loop.numel, grain, [&](int64_t begin, int64_t end) {

@@ -12,10 +12,10 @@
 namespace baton::cpu {
 namespace {
 
-// Elements of a function that costs some nanoseconds each.
+// The number of elements worth a thread, if each takes some nanoseconds.
 constexpr int64_t kCostlyGrain = 4096;
 
-// out = fn(x), computed in T's compute type.
+// Writes fn(x) to out, computed in T's compute type.
 template <typename T, typename Fn>
 void MapComputed(int64_t grain, Fn fn, const Tensor& out, const Tensor& x) {
   using C = ComputeType<T>;
@@ -38,7 +38,7 @@ void MapAny(Fn fn, const Tensor& out, const Tensor& x) {
   });
 }
 
-// Wraps for integers.
+// Integers wrap.
 template <typename T>
 BATON_SIMD_INLINE T Negative(T x) {
   if constexpr (std::is_same_v<T, bool>) {

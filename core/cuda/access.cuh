@@ -7,10 +7,11 @@
 
 #include "core/cuda/device_types.cuh"
 
-// Runs of elements between memory and registers, in accesses of up to 16 bytes.
+// Moves runs of elements between memory and registers, in accesses of up to 16
+// bytes.
 namespace baton::cuda {
 
-// Elements in one access of a run of kCount.
+// The number of elements in one access of a run of kCount.
 template <typename T, int kCount>
 inline constexpr int kRunPack = kCount < kPackSize<T> ? kCount : kPackSize<T>;
 
@@ -38,8 +39,8 @@ __device__ __forceinline__ void StoreRun(T* to, const T (&values)[kCount]) {
   }
 }
 
-// The same for the first `left` elements where there are fewer, or where
-// nothing is known of the alignment. What is not there is loaded as 0.
+// Loads only the first `left` elements if there are fewer than kCount; the
+// others become 0. Does not need aligned memory.
 template <typename T, int kCount>
 __device__ __forceinline__ void LoadSome(const T* from, int64_t left,
                                          bool aligned, T (&values)[kCount]) {
@@ -60,7 +61,7 @@ __device__ __forceinline__ void StoreSome(T* to, int64_t left, bool aligned,
   }
 }
 
-// Runs of S, computed with as C.
+// Loads runs of S as values of C.
 template <typename S, typename C, int kCount>
 __device__ __forceinline__ void LoadAs(const void* from, int64_t first,
                                        int64_t left, bool aligned,

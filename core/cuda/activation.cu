@@ -11,7 +11,7 @@ namespace {
 constexpr double kInverseSqrt2 = 0.70710678118654752440;
 constexpr double kInverseSqrt2Pi = 0.39894228040143267794;
 
-// NaN passes through.
+// Passes NaN on.
 struct ReluOp {
   template <typename C>
   __device__ C operator()(C x) const {

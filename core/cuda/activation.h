@@ -6,7 +6,7 @@
 #include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
-// The kernels of core/cpu/activation.h for tensors of one GPU.
+// These are the kernels of core/cpu/activation.h, for tensors of one GPU.
 namespace baton::cuda {
 
 void Activate(Activation function, const Tensor& out, const Tensor& x);

@@ -20,7 +20,7 @@ constexpr int kMaxDevices = 64;
 
 DeviceAllocator& AllocatorOf(int device) {
   Require(device >= 0 && device < kMaxDevices, "allocate", "no cuda:", device);
-  // Never destroyed: tensors may outlive main.
+  // Never destroyed, because tensors may outlive main.
   static auto* const allocators = [] {
     auto* made = new std::array<std::unique_ptr<DeviceAllocator>, kMaxDevices>;
     for (int i = 0; i < kMaxDevices; ++i)
@@ -39,7 +39,8 @@ void* Allocate(size_t bytes, const Stream& stream) {
 }
 
 void Free(void* data, int device, const std::vector<Stream>& guests) {
-  // A device that has failed reports so at the next op; here the block is lost.
+  // A device that has failed reports it at the next op; here only the block is
+  // lost.
   const absl::Status status =
       CatchErrors([&] { AllocatorOf(device).Free(data, guests); });
   if (!status.ok()) LogError(status.ToString());

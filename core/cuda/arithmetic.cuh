@@ -61,7 +61,7 @@ struct DivOp {
   __device__ T operator()(T a, T b) const {
     if constexpr (std::is_integral_v<T>) {
       if (b == T(0)) return T(0);
-      // The smallest integer over -1 wraps.
+      // Dividing the smallest integer by -1 wraps.
       if (std::is_signed_v<T> && b == static_cast<T>(-1)) {
         return SubOp{}(T(0), a);
       }
@@ -69,7 +69,7 @@ struct DivOp {
     return static_cast<T>(a / b);
   }
 };
-// NaN on either side gives NaN.
+// Returns NaN if either side is NaN.
 struct MaximumOp {
   template <typename T>
   __device__ T operator()(T a, T b) const {
@@ -90,7 +90,7 @@ struct PowOp {
   }
 };
 
-// Op on elements of T, in its compute type.
+// Applies Op to elements of T in T's compute type.
 template <typename T, typename Op>
 struct Computed {
   template <typename... Values>

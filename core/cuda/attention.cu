@@ -15,7 +15,8 @@ constexpr char kAttentionOp[] = "attention";
 __device__ __forceinline__ float Power(float x) { return expf(x); }
 __device__ __forceinline__ double Power(double x) { return exp(x); }
 
-// A group of threads takes a row of `keys` scores, of one of `queries` queries.
+// A group of threads computes one row of `keys` scores; the row belongs to one
+// of `queries` queries.
 template <typename C>
 __global__ void __launch_bounds__(kGroupThreads)
     WeightsKernel(C* scores, AttentionRows options, int64_t rows,

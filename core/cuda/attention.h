@@ -8,7 +8,7 @@
 
 namespace baton::cuda {
 
-// f32 or f64 scores [n, H, t, s], dense, become weights in place.
+// Turns dense f32 or f64 scores [n, H, t, s] into weights, in place.
 void AttentionWeights(const Tensor& scores, const AttentionRows& rows);
 
 }  // namespace baton::cuda

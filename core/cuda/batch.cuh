@@ -7,19 +7,20 @@
 #include <cstdint>
 #include <vector>
 
-// One launch for many tensors. What the kernel must know of each of them, its
-// entry, travels in the kernel's parameters, so that nothing is copied to the
-// GPU before and the launch can be recorded in a graph.
+// Runs one launch for many tensors. The kernel's parameters contain an entry
+// for each tensor, so that nothing must be copied to the GPU first and a graph
+// can record the launch.
 namespace baton::cuda {
 
 inline constexpr int kBatchThreads = 256;
-// Elements of one tensor that a block deals with.
+// The number of elements of one tensor that a block processes.
 inline constexpr int64_t kBatchChunk = 4096;
-// Parameters of a launch: what every GPU takes, and what recent ones do.
+// The parameter bytes of a launch: that every GPU accepts, and that recent ones
+// do.
 inline constexpr size_t kFewBytes = 3800;
 inline constexpr size_t kManyBytes = 32000;
 
-// Entry has `numel`, the tensor's elements.
+// Entry has a member `numel`, the number of the tensor's elements.
 template <typename Entry, size_t kBytes>
 struct Batch {
   static constexpr int kCapacity =
@@ -30,7 +31,7 @@ struct Batch {
   Entry entries[kCapacity];
 };
 
-// What one block of a kernel deals with: elements [begin, end) of an entry.
+// The work of one block: elements [begin, end) of an entry.
 struct Chunk {
   int entry;
   int64_t begin, end;

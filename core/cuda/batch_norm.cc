@@ -14,7 +14,7 @@ DType ComputeDType(const Tensor& x) {
   return x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
 }
 
-// What kernels read: dense in x's order; [C] in the compute type.
+// Returns the tensor as kernels read it: dense in x's order.
 Tensor Dense(const Tensor& tensor, const Tensor& x) {
   return tensor.defined() ? tensor.Contiguous(NormFormat(x)) : tensor;
 }
@@ -31,7 +31,8 @@ Tensor EmptyLikeDense(const Tensor& x) {
       {.dtype = x.dtype(), .device = x.device(), .format = NormFormat(x)});
 }
 
-// Running statistics that kernels write, which may be another view or dtype.
+// Running statistics that kernels write, even if the tensor is a view or has
+// another dtype.
 class Tracked {
  public:
   Tracked(const Tensor& running, const Tensor& x)
@@ -50,7 +51,7 @@ class Tracked {
   const Tensor running_, written_;
 };
 
-// As many blocks of ApplyKernel as run at once.
+// Returns how many blocks of ApplyKernel run at once.
 int ApplyBlocks(const Launch& launch) { return 2 * launch.multiprocessors(); }
 
 void RunForward(const NormForward& args) {
@@ -112,7 +113,7 @@ void RunBackward(const NormBackward& args) {
   LaunchInputGradient(launch, view, pass, masked, partials, sums.partials());
 }
 
-// What both backwards share. `args` has the forward's part.
+// The part that both backwards share. `args` has what the forward computed.
 ops::BatchNormGradients Gradients(NormBackward args, const Tensor& dy,
                                   const Tensor& x, const Tensor& gamma,
                                   bool has_residual) {

@@ -12,8 +12,9 @@ struct Loaded {
   Packed<T, V> x, residual;
 };
 
-// y = x * scale + shift, plus the residual, through a ReLU. Every block works
-// out its group's coefficients; the first of the group keeps them.
+// Computes y = x * scale + shift, plus the residual, through a ReLU. Every
+// block computes its group's coefficients; the first block of the group stores
+// them.
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kNormThreads, 2)
     ApplyKernel(const T* x, const T* residual, T* y, bool relu,
@@ -43,7 +44,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
   A scale[V], shift[V];
   walk.TakeShared(scales, scale);
   walk.TakeShared(shifts, shift);
-  // With more in flight, wide packs run out of 64 registers.
+  // With more loads in flight, wide packs need more than 64 registers.
   ForSteps<(V > 4 ? 3 : 4)>(
       0, walk.steps(),
       [&](int k) {

@@ -5,18 +5,18 @@
 
 #include "core/cuda/batch_norm_launch.cuh"
 
-// What the kernels of batch norm's backward share: dy, x and what decides the
-// ReLU's mask; g is dy through it.
+// The parts that the kernels of batch norm's backward share: dy, x and what the
+// ReLU's mask is computed from. g is dy through the mask.
 namespace baton::cuda {
 
 template <typename T>
 struct NormGradientArgs {
   using A = Compute<T>;
-  // The mask is y > 0; or x * scale + shift > 0 where y is null; without scale
-  // there is none.
+  // The mask is y > 0 or, if y is null, x * scale + shift > 0; if scale is also
+  // null, there is no mask.
   const T *dy, *x, *y;
   const A *mean, *scale, *shift;
-  T *g, *dx;  // g: null where it is not kept
+  T *g, *dx;  // g is null if it is not stored
 };
 
 template <typename T>
@@ -38,7 +38,7 @@ struct NormGradientPacks {
   Packed<T, V> dy, x, y;
 };
 
-// `kOnce`: nobody reads dy and x again soon.
+// With `kOnce`, dy and x are not read again soon.
 template <int V, bool kOnce, typename T>
 __device__ __forceinline__ NormGradientPacks<T, V> ReadGradient(
     const NormGradientArgs<T>& args, int64_t at) {
@@ -49,7 +49,7 @@ __device__ __forceinline__ NormGradientPacks<T, V> ReadGradient(
   return packs;
 }
 
-// g = dy through the mask; `x` is what packs.x holds.
+// Computes g = dy through the mask; `x` has the values of packs.x.
 template <typename T, int V, typename A>
 __device__ __forceinline__ void MaskGradient(
     const NormGradientArgs<T>& args, const NormGradientPacks<T, V>& packs,
@@ -78,7 +78,7 @@ __device__ __forceinline__ void AddGradients(const A (&g)[V], const A (&x)[V],
   }
 }
 
-// dx, of a pack.
+// Returns dx of a pack.
 template <typename T, int V, typename A>
 __device__ __forceinline__ Packed<T, V> InputGradient(const A (&g)[V],
                                                       const A (&x)[V],
@@ -92,7 +92,7 @@ __device__ __forceinline__ Packed<T, V> InputGradient(const A (&g)[V],
   return Rounded<T>(value);
 }
 
-// A group's coefficients, in shared memory.
+// A group's coefficients in shared memory.
 template <typename A, int kWidth>
 struct SharedGradientAffine {
   A scale[kWidth], slope[kWidth], offset[kWidth];

@@ -5,7 +5,8 @@
 
 #include <cstdint>
 
-// From a channel's sums to its coefficients, in double: one thread a channel.
+// Computes coefficients of channels from their sums, in double. One thread
+// computes one channel.
 namespace baton::cuda {
 
 template <typename A>
@@ -13,7 +14,7 @@ struct NormAffine {
   A scale, shift;  // y = x * scale + shift
 };
 
-// Arrays [C]; null where there are none.
+// Arrays [C]; null if there is none.
 template <typename A>
 struct ForwardChannels {
   const A *gamma, *beta;
@@ -37,7 +38,8 @@ struct ForwardChannels {
         channel, static_cast<double>(running_mean[channel]),
         rsqrt(static_cast<double>(running_variance[channel]) + eps));
   }
-  // Of sums of x - center and its square; `keep`: writes what is kept of them.
+  // Computes the coefficients from the sums of x - center and of its square.
+  // With `keep`, also stores the statistics.
   __device__ NormAffine<A> FromMoments(int channel, A center, A first, A second,
                                        bool keep) const {
     const double distance = static_cast<double>(first) * inverse_count;
@@ -62,7 +64,7 @@ struct ForwardChannels {
  private:
   __device__ void Track(A* running, int channel, double batch) const {
     if (running == nullptr) return;
-    if (momentum == 1) {  // whatever was there
+    if (momentum == 1) {  // the former value does not count, even if NaN
       running[channel] = static_cast<A>(batch);
       return;
     }
@@ -78,14 +80,14 @@ struct GradientAffine {
 
 template <typename A>
 struct BackwardChannels {
-  // Of the forward: `scale` and `shift` where it kept them, inverse_stddev or
-  // else (in eval) the variance that it comes from.
+  // `scale` and `shift` are null if the forward did not keep them. In eval,
+  // inverse_stddev is null and computed from the variance.
   const A *gamma, *mean, *inverse_stddev, *variance, *scale, *shift;
   A *dgamma, *dbeta;  // written
   double inverse_count, eps;
   bool through_statistics;
 
-  // Of the sums of g and of g * (x - mean).
+  // Computes the coefficients from the sums of g and of g * (x - mean).
   __device__ GradientAffine<A> FromSums(int channel, A first, A second,
                                         bool keep) const {
     const double inverse =

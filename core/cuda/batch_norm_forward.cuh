@@ -7,8 +7,8 @@
 
 namespace baton::cuda {
 
-// relu(x * scale + shift + residual), of a pack. MaskGradient repeats the first
-// part bit for bit.
+// Returns relu(x * scale + shift + residual) of a pack. MaskGradient repeats x
+// * scale + shift bit for bit.
 template <typename T, int V, typename A>
 __device__ __forceinline__ Packed<T, V> Normalized(const Packed<T, V>& x,
                                                    const Packed<T, V>& residual,
@@ -27,15 +27,15 @@ __device__ __forceinline__ Packed<T, V> Normalized(const Packed<T, V>& x,
   }
 #pragma unroll
   for (int i = 0; i < V; ++i) {
-    // This way round NaN passes.
+    // Written this way round, it passes NaN on.
     value[i] = relu && value[i] < A(0) ? A(0) : value[i];
   }
   return Rounded<T>(value);
 }
 
-// Per channel, adds x - center and its square. The center is the channel's
-// first element: sums around it lose no digits to a mean that is large beside
-// the deviation.
+// Adds x - center and its square to the sums of each channel. The center is the
+// channel's first element: sums of differences from it lose no digits to a mean
+// that is large compared to the deviation.
 template <typename T, int V, typename A>
 __device__ __forceinline__ void AddMoments(const Packed<T, V>& x,
                                            const A (&center)[V],

@@ -6,7 +6,7 @@
 namespace baton::cuda {
 namespace {
 
-// Per channel, the sums of g and of g * (x - mean).
+// Computes, for each channel, the sums of g and of g * (x - mean).
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kNormThreads, 1)
     GradientSumsKernel(NormGradientArgs<T> args, NormLayout layout,
@@ -33,8 +33,9 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   partials.Write(totals, walk.width());
 }
 
-// dx = g * scale + x * slope + offset. Every block works out its group's
-// coefficients; the first of the group keeps what parameters get.
+// Computes dx = g * scale + x * slope + offset. Every block computes its
+// group's coefficients; the first block of the group stores the gradients of
+// the parameters.
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kNormThreads, 1)
     InputGradientKernel(NormGradientArgs<T> args, NormLayout layout,

@@ -7,16 +7,17 @@
 #include "core/cuda/launch.h"
 #include "core/tensor.h"
 
-// Launches of batch norm's kernels. Big tensors are of one dtype and as their
-// NormView says; what is [C], and partials, is contiguous in the compute type.
-// Undefined: there is none.
+// Launches of batch norm's kernels. Tensors of x's size have one dtype and the
+// order that their NormView describes; per-channel tensors [C] and partial sums
+// are contiguous and of the compute type. An undefined tensor means that there
+// is none.
 namespace baton::cuda {
 
 struct NormForward {
   Tensor x = {}, residual = {}, y = {};
   Tensor gamma = {}, beta = {}, running_mean = {}, running_variance = {};
-  Tensor batches = {};  // counted up
-  // Undefined in eval.
+  Tensor batches = {};  // incremented
+  // These are undefined in eval.
   Tensor mean = {}, inverse_stddev = {}, scale = {}, shift = {};
   bool relu = false;
   double inverse_count = 0, unbias = 0, eps = 0, momentum = 0;
@@ -24,32 +25,33 @@ struct NormForward {
 
 struct NormBackward {
   Tensor dy = {}, x = {};
-  Tensor y = {};  // where it decides the ReLU's mask
-  Tensor g = {};  // where dy through the mask is written
+  Tensor y = {};  // defined if the ReLU's mask is y > 0
+  Tensor g = {};  // if defined, gets dy through the mask
   Tensor dx = {};
   Tensor gamma = {}, mean = {}, inverse_stddev = {}, variance = {};
-  Tensor scale = {}, shift = {};  // with `relu` and no y they decide the mask
+  Tensor scale = {}, shift = {};  // define the mask with `relu` and no y
   Tensor dgamma = {}, dbeta = {};
   bool relu = false;
   double inverse_count = 0, eps = 0;
   bool through_statistics = true;
 };
 
-// As many clusters' blocks of kNormThreads threads as run at once, one a
-// multiprocessor.
+// Returns how many blocks of kNormThreads threads, in clusters, run at once,
+// with one block on a multiprocessor.
 int ClusteredBlocks(const Launch& launch);
 
-// [groups, partials, 2, width]
+// Returns an uninitialised [groups, partials, 2, width].
 Tensor EmptyPartials(const NormGrid& grid, const Tensor& x);
 
 void LaunchMoments(const Launch& launch, const NormView& view,
                    const NormGrid& grid, const Tensor& x,
                    const Tensor& partials);
-// From `count` of their sums to counts, means and variances, [3, C].
+// Computes counts, means and variances, [3, C], from the partial sums.
 void LaunchFinishMoments(const Launch& launch, const NormView& view,
                          const NormGrid& grid, const Tensor& x,
                          const Tensor& partials, const Tensor& moments);
-// By the running statistics where `partials` is undefined; `count` of them.
+// Normalises by the `count` partial sums of each channel or, if `partials` is
+// undefined, by the running statistics.
 void LaunchApply(const Launch& launch, const NormView& view,
                  const NormGrid& grid, const NormForward& args,
                  const Tensor& partials, int count);

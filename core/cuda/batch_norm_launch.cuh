@@ -9,7 +9,7 @@
 #include "core/cuda/batch_norm_kernels.h"
 #include "core/cuda/batch_norm_walk.cuh"
 
-// What the sources of batch norm's kernels launch them with.
+// Helpers with which batch norm's sources launch their kernels.
 namespace baton::cuda {
 
 template <typename T>
@@ -49,7 +49,7 @@ BackwardChannels<A> ChannelsOf(const NormBackward& args) {
           .through_statistics = args.through_statistics};
 }
 
-// Calls fn(std::type_identity<T>, V, kPlanes), the latter two as integral
+// Calls fn(std::type_identity<T>, V, kPlanes); V and kPlanes are integral
 // constants.
 template <typename Fn>
 void VisitNorm(const NormView& view, DType dtype, Fn&& fn) {

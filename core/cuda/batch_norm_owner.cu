@@ -12,8 +12,9 @@ struct Loaded {
   Packed<T, V> x, residual;
 };
 
-// Batch norm's forward by clusters that own their channels. What a thread keeps
-// it alone reads again, so shared memory needs no barrier for that.
+// The forward of batch norm, by clusters that own their channels. Only the
+// thread that keeps a pack in shared memory reads it again, so no barrier is
+// needed for that.
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kNormThreads, 1)
     OwnerForwardKernel(const T* x, const T* residual, T* y, bool relu,
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
     scales[thread] = affine.scale;
     shifts[thread] = affine.shift;
   }
-  SyncCluster();  // nobody ends while another reads its sums
+  SyncCluster();  // no block ends while another reads its sums
 
   A scale[V], shift[V];
   walk.TakeShared(scales, scale);
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
       [&](const Loaded<T, V>& loaded, int k) {
         write(loaded, walk.Offset(k));
       });
-  // The rest, from what was read last.
+  // The remaining steps, beginning with the one that was read last.
   const int rest = min(first_kept, walk.steps());
   ForSteps<4>(
       0, rest,

@@ -6,8 +6,8 @@
 namespace baton::cuda {
 namespace {
 
-// Batch norm's backward by clusters that own their channels. Of each step kept
-// in shared memory there are two packs a thread, g and x.
+// The backward of batch norm, by clusters that own their channels. For each
+// step that is kept in shared memory, a thread has two packs there, g and x.
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kNormThreads, 1)
     OwnerBackwardKernel(NormGradientArgs<T> args, NormLayout layout, int kept,
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
                                  totals.OverCluster(walk.width() + thread),
                                  walk.slab() == 0));
   }
-  SyncCluster();  // nobody ends while another reads its sums
+  SyncCluster();  // no block ends while another reads its sums
 
   A scale[V], slope[V], offset[V];
   walk.TakeShared(affine.scale, scale);
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
     WritePack(args.dx + walk.Offset(k),
               InputGradient<T>(g, x, scale, slope, offset));
   }
-  // The rest, from what was read last.
+  // The remaining steps, beginning with the one that was read last.
   const int rest = min(first_kept, walk.steps());
   ForSteps<2>(
       0, rest,

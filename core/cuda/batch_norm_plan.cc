@@ -10,11 +10,13 @@ namespace baton::cuda {
 namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 30;
-// Of a block's shared memory; sums and coefficients take the rest.
+// The part of a block's shared memory that keeps packs; sums and coefficients
+// take the rest.
 constexpr int64_t kKeptBytes = 208 * 1024;
-// Up to how many bytes of x a block owns channels. What it cannot keep it reads
-// again, mostly from the L2 cache. With few blocks one multiprocessor's
-// bandwidth is the limit, so that two kernels win earlier.
+// The most bytes of x for which a block owns channels. It reads once more what
+// it cannot keep, mostly from the L2 cache. With few blocks, the bandwidth of
+// one multiprocessor is the limit, so that two kernels are faster from a
+// smaller size on.
 constexpr int64_t kOwnedBytes = 240 * 1024;
 constexpr int64_t kOwnedBytesOfFew = 128 * 1024;
 
@@ -24,7 +26,7 @@ bool Aligned(const Tensor& tensor) {
   return reinterpret_cast<uintptr_t>(tensor.raw_data()) % 16 == 0;
 }
 
-// The groups of channels for up to `lanes` lanes.
+// Returns the groups of channels for up to `lanes` lanes.
 NormGrid GroupsOf(const NormView& view, int lanes) {
   NormGrid grid = {.layout = {.channels = view.channels,
                               .rows = view.rows,
@@ -43,7 +45,8 @@ NormGrid GroupsOf(const NormView& view, int lanes) {
   return grid;
 }
 
-// Rows that a block's threads cover at once, and how often they must.
+// Returns the number of rows that a block's threads cover at once. Tiles
+// returns how often they must do so.
 int Depth(const NormGrid& grid) {
   return kNormThreads >> grid.layout.lane_bits;
 }

@@ -9,26 +9,27 @@
 
 #include "core/tensor.h"
 
-// How batch norm's kernels lie over x [N, C, ...]. All big tensors of a call
-// are dense in one order, and move in packs of up to 16 bytes. Where channels
-// are innermost, a pack is of neighbouring channels and a row is a pixel.
-// Otherwise a pack is of neighbouring pixels of one channel, and the rows of a
-// channel are the packs of its planes.
+// This says how batch norm's kernels walk x [N, C, ...]. All tensors of x's
+// size in a call are dense in one order, and are read in packs of up to 16
+// bytes. If channels are innermost, a pack holds adjacent channels and a row is
+// a pixel. Otherwise a pack holds adjacent pixels of one channel, and the rows
+// of a channel are the packs of its planes.
 namespace baton::cuda {
 
 inline constexpr int kNormThreads = 512;
-inline constexpr int kNormCluster = 8;    // most blocks of a cluster
-inline constexpr int kNormPartials = 16;  // most sums of slabs a channel
+inline constexpr int kNormCluster = 8;    // most blocks in a cluster
+inline constexpr int kNormPartials = 16;  // most slab sums for a channel
 
-// Threads side by side along the channels, for packs and for single elements:
-// 256 bytes of a row in the kernels that stream, 64 in those that own channels.
+// The number of threads side by side along the channels, for packs and for
+// single elements: 256 bytes of a row in the kernels that stream, 64 in those
+// that own channels.
 constexpr int StreamLanes(int pack) { return pack > 1 ? 16 : 32; }
 constexpr int OwnerLanes(int pack) { return pack > 1 ? 4 : 16; }
 
 MemoryFormat NormFormat(const Tensor& x);
 
 struct NormView {
-  // `others`: undefined, or like x. `x` is dense in NormFormat(x).
+  // `others` are undefined or like x. `x` is dense in NormFormat(x).
   NormView(const char* op, const Tensor& x,
            std::initializer_list<const Tensor*> others);
   bool planes;
@@ -39,7 +40,8 @@ struct NormView {
   int plane;  // rows of a plane
 };
 
-// What kernels see of it. Block b belongs to group b / slabs of channels.
+// The part of it that kernels see. Block b belongs to group b / slabs of
+// channels.
 struct NormLayout {
   int channels, rows, plane;
   int lane_bits;  // log2 of the threads side by side along the channels
@@ -57,13 +59,13 @@ struct NormGrid {
   int partials() const { return layout.slabs / cluster; }
 };
 
-// About `blocks` blocks that sum slabs.
+// Returns a grid of about `blocks` blocks that sum slabs.
 NormGrid SumGrid(const NormView& view, int blocks);
-// About `blocks` blocks over the groups of `sums`.
+// Returns a grid of about `blocks` blocks over the groups of `sums`.
 NormGrid PassGrid(const NormView& view, const NormGrid& sums, int blocks);
-// Clusters that own their groups of channels and keep packs of `tensors`
-// tensors; nothing where two kernels should be faster. `blocks`: as many as run
-// at once, one a multiprocessor.
+// Returns a grid of clusters that own their groups of channels and keep packs
+// of `tensors` tensors, or nullopt if two kernels should be faster. `blocks` is
+// the number that run at once, one on each multiprocessor.
 std::optional<NormGrid> OwnerGrid(const NormView& view, int blocks,
                                   int tensors);
 

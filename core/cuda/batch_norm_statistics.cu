@@ -10,7 +10,7 @@
 namespace baton::cuda {
 namespace {
 
-// Takes so much shared memory that a multiprocessor holds one block of it.
+// Uses so much shared memory that only one block fits on a multiprocessor.
 __global__ void __launch_bounds__(kNormThreads) ProbeKernel() {}
 constexpr int kProbeBytes = 128 * 1024;
 
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
 
 constexpr int kFinishThreads = 256;
 
-// A thread a channel.
+// One thread computes one channel.
 template <typename T, int V, bool kPlanes>
 __global__ void __launch_bounds__(kFinishThreads)
     FinishMomentsKernel(const T* x, NormLayout layout, int width, double count,
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kFinishThreads)
   own[0] = static_cast<A>(count);
   own[layout.channels] =
       static_cast<A>(static_cast<double>(As<A>(x[at])) + distance);
-  // This way round NaN passes.
+  // Written this way round, it passes NaN on.
   own[int64_t{2} * layout.channels] =
       variance < 0 ? A(0) : static_cast<A>(variance);
 }

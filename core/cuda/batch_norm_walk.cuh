@@ -10,12 +10,13 @@
 #include "core/cuda/batch_norm_plan.h"
 #include "core/cuda/pack_access.cuh"
 
-// What batch norm's kernels share: who reads what, and sums over it.
+// The parts that all of batch norm's kernels share: which thread reads what,
+// and sums over all threads.
 namespace baton::cuda {
 
-// A thread's rows of a layout, and its channels: V of them from channel(), or
-// the one of its plane. Rows count from the end: what comes before has just
-// written the end of its result.
+// A thread's rows of a layout, and its channels: V of them from channel() on,
+// or the single one of its plane. Rows are counted from the end, because the
+// previous kernel has just written the end of its result.
 template <int V, bool kPlanes>
 class NormWalk {
  public:
@@ -43,23 +44,24 @@ class NormWalk {
   __device__ int channel() const { return first_channel() + in_group_; }
   __device__ int in_group() const { return in_group_; }
   __device__ int steps() const { return steps_; }
-  // Steps of the block's busiest thread.
+  // Returns the number of steps of the block's busiest thread.
   __device__ int block_steps() const { return (rows_ - 1) / step_ + 1; }
 
-  // Of the pack of step k, in elements.
+  // Returns the offset, in elements, of the pack of step k.
   __device__ int64_t Offset(int k) const {
     return OffsetOfRow(rows_ - 1 - (first_ + k * step_));
   }
-  // The same rows from the start, for walks that follow another.
+  // Returns the offset when the same rows are walked from the start, which a
+  // walk that follows another one does.
   __device__ int64_t OffsetFromStart(int k) const {
     return OffsetOfRow(first_ + k * step_);
   }
-  // Of the first element of a channel in memory.
+  // Returns the offset of the channel's first element in memory.
   __device__ int64_t OffsetOfChannel(int channel) const {
     return kPlanes ? int64_t{channel} * plane_ * V : channel;
   }
 
-  // to = values of the thread's channels, from an array over all channels.
+  // Loads the values of the thread's channels from an array over all channels.
   template <typename A>
   __device__ void TakeGlobal(const A* values, A (&to)[V]) const {
 #pragma unroll
@@ -68,7 +70,7 @@ class NormWalk {
       to[i] = values != nullptr && at < channels_ ? values[at] : A(0);
     }
   }
-  // The first element of each channel in x.
+  // Loads the first element of each channel in x.
   template <typename T, typename A>
   __device__ void TakeFirst(const T* x, A (&to)[V]) const {
 #pragma unroll
@@ -77,7 +79,8 @@ class NormWalk {
       to[i] = at < channels_ ? As<A>(x[OffsetOfChannel(at)]) : A(0);
     }
   }
-  // From an array over the group's channels.
+  // Loads the values of the thread's channels from an array over the group's
+  // channels.
   template <typename A>
   __device__ void TakeShared(const A* values, A (&to)[V]) const {
 #pragma unroll
@@ -100,7 +103,7 @@ class NormWalk {
   int first_, step_, steps_;
 };
 
-// use(load(k), k) for k in [begin, end), with kInFlight loads at a time.
+// Calls use(load(k), k) for k in [begin, end), with kInFlight loads at a time.
 template <int kInFlight, typename Load, typename Use>
 __device__ __forceinline__ void ForSteps(int begin, int end, Load load,
                                          Use use) {
@@ -133,18 +136,19 @@ __device__ __forceinline__ void SyncCluster() {
   }
 }
 
-// Adds up two sums a channel over a block and its cluster, in shared memory.
+// Adds up two sums for each channel over a block and its cluster, in shared
+// memory.
 template <typename A, int V, bool kPlanes, int kLanes>
 struct NormTotals {
-  static constexpr int kOwn = kPlanes ? 1 : V;  // channels of a thread
+  static constexpr int kOwn = kPlanes ? 1 : V;  // channels for each thread
   static constexpr int kWidth = kPlanes ? 1 : V * kLanes;
   static constexpr int kWarps = kNormThreads / 32;
 
   A warps[kWarps][2 * kWidth];
-  A block[2 * kWidth];  // of the channels' first sums, then of the second
+  A block[2 * kWidth];  // the channels' first sums, then their second ones
 
-  // All threads of the cluster call it; OverCluster is valid thereafter, until
-  // a block of the cluster ends.
+  // All threads of the cluster must call it. OverCluster is valid from then on
+  // until a block of the cluster ends.
   __device__ void Add(A (&sums)[2][V], int lane_bits) {
     const int lanes = 1 << lane_bits;
     const int width = lanes * kOwn;
@@ -188,13 +192,13 @@ struct NormTotals {
   }
 };
 
-// Sums of slabs: [group][slab / cluster][2][width], as SumGrid has them.
+// Sums over slabs: [group][slab / cluster][2][width], as SumGrid defines them.
 template <typename A>
 struct NormPartials {
   A* data;
-  int count;  // of each group
+  int count;  // in each group
 
-  // What each block of a kernel of sums ends with.
+  // Each block of a kernel that computes sums calls this at its end.
   template <typename Totals>
   __device__ void Write(Totals& totals, int width) const {
     const auto cluster = cooperative_groups::this_cluster();
@@ -203,7 +207,7 @@ struct NormPartials {
       const auto at = blockIdx.x / cluster.num_blocks();
       data[int64_t{at} * 2 * width + thread] = totals.OverCluster(thread);
     }
-    SyncCluster();  // nobody ends while another reads its sums
+    SyncCluster();  // no block ends while another reads its sums
   }
   __device__ void Read(int group, int width, int in_group, A& first,
                        A& second) const {

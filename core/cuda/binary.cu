@@ -9,8 +9,8 @@
 namespace baton::cuda {
 namespace {
 
-// Which operation, asked by the kernel: integers are seldom many, and so one
-// kernel does for all of them.
+// Chooses the operation within the kernel: large integer tensors are rare, so
+// one kernel serves all operations on integers.
 struct AnyOp {
   template <typename T>
   __device__ T operator()(T a, T b) const {
@@ -28,7 +28,7 @@ struct AnyOp {
       case BinaryOp::kMinimum:
         return MinimumOp{}(a, b);
       case BinaryOp::kPow:
-        break;  // of floating values alone
+        break;  // only for floating dtypes
     }
     return a;
   }

@@ -10,8 +10,8 @@
 
 namespace baton::cuda {
 
-// Calls fn(std::type_identity<T>{}) with the unsigned type of the dtype's size:
-// for kernels that move elements and do not look at them.
+// Calls fn(std::type_identity<T>{}) with the unsigned type of the dtype's size,
+// for kernels that move elements without using their values.
 template <typename Fn>
 void VisitBits(DType dtype, Fn&& fn) {
   switch (SizeOf(dtype)) {

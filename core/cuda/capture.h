@@ -18,8 +18,8 @@ namespace baton::cuda {
 
 bool IsCapturing(cudaStream_t stream);
 
-// While it lives the calling thread may make calls that a capture forbids, such
-// as cudaMalloc, because they do not touch what is captured.
+// While the scope lives, the calling thread may make calls that a capture
+// forbids, such as cudaMalloc, because they do not touch what is captured.
 class RelaxedCapture {
  public:
   RelaxedCapture();
@@ -31,14 +31,15 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// What the calling thread's capture uses and collects.
+// What the calling thread's capture uses and has collected.
 struct CaptureLog {
   explicit CaptureLog(int id) : pool(id), streams(id) {}
 
-  const int pool;  // of the allocator: where its memory comes from
+  const int pool;  // the allocator's, for the capture's memory
   CaptureStreams streams;
   std::vector<std::weak_ptr<Storage>> written, read;
-  // Pinned memory that copies of the capture go through: the graph's from now.
+  // Pinned memory through which copies of the capture go. The graph owns it
+  // from now on.
   struct PinnedBlock {
     void* data;
     size_t bytes;
@@ -46,9 +47,9 @@ struct CaptureLog {
   std::vector<PinnedBlock> pinned;
   std::vector<std::function<void()>> after_replay;  // see Graph::AfterReplay
 };
-// Null while the thread captures nothing.
+// Returns null while the thread captures nothing.
 CaptureLog*& CurrentCapture();
-// Within a capture: the copy reads and writes these.
+// Within a capture, notes that a copy reads and writes these.
 void NoteCopy(const Tensor& target, const Tensor& source);
 
 }  // namespace baton::cuda

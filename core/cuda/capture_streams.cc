@@ -14,8 +14,8 @@ namespace {
 
 constexpr char kOp[] = "graph";
 
-// Those that no capture has now. Never destroyed: a library's handle may still
-// name the stream that it was last given.
+// Streams that no capture uses now. Never destroyed, because a library's handle
+// may still name the stream that it was last given.
 class IdleStreams {
  public:
   using Kind = std::pair<int, bool>;  // device, and whether a companion
@@ -50,7 +50,8 @@ class IdleStreams {
   std::map<Kind, std::vector<cudaStream_t>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Positions of a capture: its pool, then the count of marks.
+// A position in a capture consists of the capture's pool and the number of
+// marks.
 constexpr int kPoolShift = 32;
 
 }  // namespace
@@ -97,7 +98,7 @@ cudaGraph_t CaptureStreams::End() {
   return graph;
 }
 
-// Its event lasts as long as the streams.
+// The event lives as long as this object.
 cudaEvent_t CaptureStreams::Record(const Captured& of, int device) {
   const DeviceScope scope(device);
   cudaEvent_t event = nullptr;
@@ -133,16 +134,17 @@ uint64_t CaptureStreams::Position(int device, int stream) {
 
 void CaptureStreams::Wait(int waiter_device, int waiter, int awaited_device,
                           int awaited) {
-  Mark(waiter_device, waiter);  // what it has been given does not wait
+  Mark(waiter_device, waiter);  // its earlier work does not wait
   const auto early = streams_.find({awaited_device, awaited});
-  if (early == streams_.end()) return;  // has been given nothing
+  if (early == streams_.end()) return;  // it has no work yet
   Check(kOp, cudaStreamWaitEvent(Native(waiter_device, waiter),
                                  Record(early->second, awaited_device), 0));
 }
 
 void CaptureStreams::Wait(int waiter_device, int waiter, int awaited_device,
                           int awaited, uint64_t position) {
-  // Given before the capture, and a replay waits for that as a whole.
+  // That work was enqueued before the capture, and a replay as a whole waits
+  // for it.
   if (position >> kPoolShift != pool_) return;
   const Captured& early = Join({awaited_device, awaited});
   const auto index = static_cast<size_t>(static_cast<uint32_t>(position));

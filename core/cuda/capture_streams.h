@@ -12,12 +12,12 @@
 
 namespace baton::cuda {
 
-// CUDA streams that one capture has for its own. While a thread captures, the
-// streams that core/cuda/stream.h numbers are these to it and the common ones
-// to all other threads: so nothing that those give to their streams is
-// captured, and no wait of theirs meets a stream that captures. A stream joins
-// the capture, at its beginning, when it is first asked for. Confined to the
-// capturing thread.
+// The CUDA streams of one capture. While a thread captures, the stream numbers
+// of core/cuda/stream.h mean these streams on that thread, and the common ones
+// on all other threads. So the capture records nothing that other threads give
+// to their streams, and none of their waits meets a stream that captures. A
+// stream joins the beginning of the capture when it is first asked for.
+// Confined to the capturing thread.
 class CaptureStreams {
  public:
   // `pool` makes the positions of this capture differ from those of others.
@@ -26,16 +26,16 @@ class CaptureStreams {
   CaptureStreams(const CaptureStreams&) = delete;
   CaptureStreams& operator=(const CaptureStreams&) = delete;
 
-  // From then on the calling thread captures.
+  // Begins the capture on the calling thread.
   void Begin(int device, int stream);
-  // What all streams were given.
+  // Ends the capture and returns what all its streams were given.
   cudaGraph_t End();
   // Ends a capture that has not ended; what it recorded is lost.
   void Abandon();
 
   cudaStream_t Native(int device, int stream);
 
-  // As in core/cuda/stream.h.
+  // See core/cuda/stream.h.
   void Mark(int device, int stream);
   uint64_t Position(int device, int stream);
   void Wait(int waiter_device, int waiter, int awaited_device, int awaited);
@@ -57,7 +57,7 @@ class CaptureStreams {
   Place origin_;
   cudaEvent_t beginning_ = nullptr;
   bool captures_ = false;
-  std::vector<cudaEvent_t> events_;  // all of them
+  std::vector<cudaEvent_t> events_;  // all that the capture has made
 };
 
 }  // namespace baton::cuda

@@ -19,7 +19,8 @@ struct ConvertFn {
 template <typename T>
 inline constexpr bool kIsNumber = std::is_floating_point_v<T> || kIsSmall<T>;
 
-// Floating values, and bytes as of images and masks, come in bulk.
+// Floating values, and bytes such as those of images and masks, come in large
+// numbers, so these use packs.
 template <typename To, typename From>
 inline constexpr int kCastPack = kIsNumber<To> &&
                                          (kIsNumber<From> || sizeof(From) == 1)

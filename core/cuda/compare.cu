@@ -62,7 +62,7 @@ void MaskedFill(const Tensor& out, const Tensor& x, const Tensor& mask,
   const Launch launch("masked_fill", {&out}, {&x, &mask});
   VisitDType(out.dtype(), [&](auto type) {
     using T = typename decltype(type)::type;
-    // The bits of the value, which are the same on both sides.
+    // The bits of the value are the same on the CPU and the GPU.
     const auto filling = std::bit_cast<DeviceType<T>>(Convert<T>(value));
     Map<DeviceType<T>, DeviceType<T>, bool>(
         launch, MaskedFillFn<DeviceType<T>>{filling}, out, x, mask);

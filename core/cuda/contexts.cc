@@ -12,7 +12,7 @@
 namespace baton::cuda {
 namespace {
 
-// The runtime has no call for it, and the driver's library is not linked.
+// The runtime has no call for this, and the driver's library is not linked.
 using PrimaryState = CUresult (*)(CUdevice, unsigned int*, int*);
 PrimaryState FindPrimaryState() {
   void* found = nullptr;
@@ -45,7 +45,7 @@ int DeviceWithContext() {
   int current = 0, count = 0;
   if (cudaGetDevice(&current) != cudaSuccess ||
       cudaGetDeviceCount(&count) != cudaSuccess) {
-    cudaGetLastError();  // a scope of the first device says what it is
+    cudaGetLastError();  // a scope of the first device reports the error
     return 0;
   }
   if (MayHaveContext(current)) return current;

@@ -4,16 +4,17 @@
 #pragma once
 
 // A context on a GPU takes hundreds of megabytes there, and CUDA makes one
-// wherever a thread without a device of its own asks for anything.
+// whenever a thread that has not chosen a device makes a call.
 namespace baton::cuda {
 
-// Whether this process has a context there, or may have one. One that was seen
-// is taken to stay: launches on a second GPU ask this each time.
+// Returns whether this process has, or may have, a context on the device. A
+// context that was seen once is assumed to stay: launches on a second GPU ask
+// this each time.
 bool MayHaveContext(int device);
 
-// For what belongs to no GPU, such as pinned memory: the thread's device, or
-// else one where this process has a context already; the thread's where there
-// is none at all.
+// Returns a device for calls that concern no GPU, such as those for pinned
+// memory: the thread's device if this process has a context there or nowhere,
+// otherwise a device where it has one.
 int DeviceWithContext();
 
 }  // namespace baton::cuda

@@ -24,7 +24,8 @@ std::array<int64_t, 4> Dims4(const Tensor& tensor) {
   return {tensor.dim(0), tensor.dim(1), tensor.dim(2), tensor.dim(3)};
 }
 
-// cuDNN asks for the element's own alignment and uses up to 16 bytes.
+// Returns the alignment of all addresses, up to 16 bytes: cuDNN requires that
+// of an element, and uses up to 16 bytes.
 int64_t AlignmentOf(const Operands& operands) {
   const auto bits = reinterpret_cast<uintptr_t>(operands.x.raw_data()) |
                     reinterpret_cast<uintptr_t>(operands.weight.raw_data()) |
@@ -73,7 +74,7 @@ void Run(const Launch& launch, const ConvProblem& problem,
           handle, operands);
 }
 
-// Adds the gradient of x to what is there.
+// Adds the gradient of x to the output.
 void AddInputGradient(const Launch& launch, ConvProblem problem,
                       const Operands& operands) {
   problem.accumulate = true;
@@ -94,8 +95,8 @@ void AddInputGradient(const Launch& launch, ConvProblem problem,
   Binary(BinaryOp::kAdd, sum, sum, apart.x);
 }
 
-// Channels-last when both lie so: a tensor of one pixel or one channel lies in
-// both layouts, and goes with the other tensor.
+// Returns channels-last if both tensors are dense in it. A tensor of one pixel
+// or one channel is dense in both layouts, so the other tensor decides.
 MemoryFormat LayoutOf(const Tensor& a, const Tensor& b) {
   constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
   return a.IsContiguous(kLast) && b.IsContiguous(kLast)
@@ -103,7 +104,7 @@ MemoryFormat LayoutOf(const Tensor& a, const Tensor& b) {
              : MemoryFormat::kContiguous;
 }
 
-// `wished` if `sum` is dense in it, else the other layout.
+// Returns `wished` if `sum` is dense in it, otherwise the other layout.
 MemoryFormat DenseLayoutOf(const char* op, const Tensor& sum,
                            MemoryFormat wished) {
   if (sum.IsContiguous(wished)) return wished;
@@ -114,7 +115,7 @@ MemoryFormat DenseLayoutOf(const char* op, const Tensor& sum,
   return other;
 }
 
-// The shape of y, which fits (core/ops/conv.cc checks).
+// Returns the shape of y; core/ops/conv.cc has checked that it fits.
 Shape OutputShape(const Tensor& x, const Tensor& weight,
                   const ops::Conv2dOptions& options) {
   Dims y = {x.dim(0), weight.dim(0)};

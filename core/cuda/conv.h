@@ -7,11 +7,12 @@
 #include "core/tensor.h"
 
 // Convolutions through cuDNN, for f32, f64, f16 and bf16; sums are in f32, or
-// f64 for f64. Arguments are checked and on one GPU; batches are not empty. f32
-// is rounded to TF32 where core/precision.h allows it. The layout is the
-// operands' own when they are dense in one: channels-last is the fast one. What
-// lies otherwise is copied first. A first layer's three channels are not padded
-// here: cuDNN's engines for tensor cores do that in their workspace.
+// in f64 for f64. The caller has checked the arguments; all tensors are on one
+// GPU and batches are not empty. f32 is rounded to TF32 if core/precision.h
+// allows it. The layout is the operands' own if all are dense in one;
+// channels-last is the faster. Operands in another layout are copied first. The
+// three channels of a first layer are not padded here: cuDNN's engines for
+// tensor cores do that in their workspace.
 namespace baton::cuda {
 
 Tensor ConvForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
@@ -19,7 +20,7 @@ Tensor ConvForward(const Tensor& x, const Tensor& weight, const Tensor& bias,
 Tensor ConvBackwardInput(const Tensor& dy, const Tensor& weight,
                          const Shape& x_shape,
                          const ops::Conv2dOptions& options);
-// Adds the gradient to `dx`, which is dense in one of the two layouts.
+// Adds the gradient to `dx`, which must be dense in one of the two layouts.
 void ConvAddBackwardInput(const Tensor& dy, const Tensor& weight,
                           const ops::Conv2dOptions& options, const Tensor& dx);
 Tensor ConvBackwardWeight(const Tensor& dy, const Tensor& x,

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// `inner` elements in a row share a channel. A pack never straddles channels,
-// or, where inner is 1, never the end of the channels.
+// `inner` adjacent elements share a channel. A pack never contains elements of
+// two channels or, if inner is 1, of two pixels.
 template <typename T, int N, typename Index>
 __global__ void AddBias(T* y, const T* bias, Index packs, Index inner,
                         Index channels) {
@@ -40,7 +40,7 @@ void Run(const Launch& launch, const Tensor& y, const Tensor& bias,
   const int blocks = launch.Blocks(packs, kThreads);
   auto* data = static_cast<T*>(y.raw_data());
   const auto* added = static_cast<const T*>(bias.raw_data());
-  // The stride of the grid must not carry a 32-bit index past its end.
+  // Adding the stride of the grid must not overflow a 32-bit index.
   if (y.numel() < std::numeric_limits<int32_t>::max() / 2) {
     AddBias<T, N, uint32_t><<<blocks, kThreads, 0, launch.stream()>>>(
         data, added, static_cast<uint32_t>(packs), static_cast<uint32_t>(inner),

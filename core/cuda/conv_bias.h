@@ -7,7 +7,8 @@
 
 namespace baton::cuda {
 
-// y[n, c, h, w] += bias[c]; y is dense in one of the two layouts, bias dense.
+// Computes y[n, c, h, w] += bias[c]. y is dense in one of the two layouts, and
+// bias is dense.
 void AddChannelBias(const Tensor& y, const Tensor& bias);
 
 }  // namespace baton::cuda

@@ -13,7 +13,7 @@
 namespace baton::cuda {
 namespace {
 
-// What plans and variant packs call the operands.
+// The ids of the operands in plans and variant packs.
 constexpr int64_t kX = 1, kWeight = 2, kY = 3;
 constexpr size_t kMostSuggestions = 64;
 
@@ -107,8 +107,8 @@ Descriptor WindowOf(const ConvProblem& problem) {
   return window;
 }
 
-// cuDNN finds the groups from the channels of x and weight. `parts` are the
-// descriptors it is made of.
+// cuDNN derives the groups from the channels of x and weight. `parts` are the
+// descriptors that the operation consists of.
 Descriptor OperationOf(const ConvProblem& problem,
                        const std::vector<Descriptor>& parts) {
   const PassNames& names = NamesOf(problem.pass);

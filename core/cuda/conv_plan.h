@@ -19,11 +19,11 @@ namespace baton::cuda {
 
 enum class ConvPass { kForward, kBackwardInput, kBackwardWeight };
 
-// Leads error texts: the name of the op.
+// Returns the name of the op, which leads error texts.
 const char* OpOf(ConvPass pass);
 
-// All that decides how cuDNN runs a convolution. Operands are dense, all in
-// one layout.
+// Everything that decides how cuDNN runs a convolution. The operands are dense,
+// all in one layout.
 struct ConvProblem {
   ConvPass pass = ConvPass::kForward;
   DType dtype = DType::kF32;
@@ -40,18 +40,19 @@ struct ConvProblem {
   friend auto operator<=>(const ConvProblem&, const ConvProblem&) = default;
 };
 
-// "forward f32 nhwc x64,64,56,56 ...": the same for equal problems alone.
+// Returns "forward f32 nhwc x64,64,56,56 ...". Only equal problems have equal
+// keys.
 std::string KeyOf(const ConvProblem& problem);
 
-// The addresses of a problem's tensors on the GPU; the pass says which is
-// written.
+// The addresses of a problem's tensors on the GPU. The pass decides which of
+// them is written.
 struct ConvOperands {
   void* x = nullptr;
   void* weight = nullptr;
   void* y = nullptr;
 };
 
-// A problem as cuDNN sees it, from which plans are made. Immutable.
+// A problem in cuDNN's terms, from which plans are made. Immutable.
 class ConvGraph {
  public:
   // Handles are never destroyed, so the graph may keep this one.
@@ -62,10 +63,11 @@ class ConvGraph {
   const Descriptor& graph() const { return graph_; }
   bool accumulates() const { return accumulates_; }
 
-  // What cuDNN suggests, likely fastest first, without what the problem rules
-  // out: see Allows.
+  // Returns what cuDNN suggests, likely fastest first, without engines that the
+  // problem does not allow (see Allows).
   std::vector<ConvChoice> Suggest(cudnnBackendHeurMode_t mode) const;
-  // Whether the engine is as exact and as repeatable as the problem wants.
+  // Returns whether the engine is as exact and as repeatable as the problem
+  // requires.
   bool Allows(const Descriptor& engine) const;
 
  private:
@@ -80,17 +82,18 @@ class ConvGraph {
 // Thread-safe.
 class ConvPlan {
  public:
-  // Null when the choice does not fit: cuDNN has no such engine, the engine
-  // cannot run the problem, or the problem does not allow it.
+  // Returns null if the choice does not fit: cuDNN has no such engine, the
+  // engine cannot run the problem, or the problem does not allow it.
   static std::shared_ptr<const ConvPlan> Make(
       std::shared_ptr<const ConvGraph> graph, const ConvChoice& choice);
 
   const ConvChoice& choice() const { return choice_; }
   int64_t workspace_bytes() const { return workspace_bytes_; }
-  // Whether it is to add to its output: see ConvTrial::Adds.
+  // Whether the plan is meant to add to its output: see ConvTrial::Adds.
   bool accumulates() const { return graph_->accumulates(); }
 
-  // Gives the work to the handle's stream. `workspace` is aligned to 16 bytes.
+  // Enqueues the work on the handle's stream. `workspace` is aligned to 16
+  // bytes.
   void Run(cudnnHandle_t handle, const ConvOperands& operands,
            void* workspace) const;
 
@@ -103,7 +106,7 @@ class ConvPlan {
   std::vector<Descriptor> knobs_;
   Descriptor engine_, config_;
   int64_t workspace_bytes_ = 0;
-  // Not every engine's plan may run on two threads at once.
+  // Some engines' plans may not run on two threads at once.
   mutable Mutex mutex_;
   Descriptor plan_ ABSL_GUARDED_BY(mutex_);
 };

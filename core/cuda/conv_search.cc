@@ -28,9 +28,10 @@ struct CacheKey {
 };
 using Cache = LruCache<CacheKey, ConvPlan>;
 
-// Plans that a search chose, and those that cuDNN suggests first. Never
-// destroyed: cuDNN may be gone by then. They hold the kernels that captured
-// graphs run, so there is room for more than a program is likely to have.
+// The plans that a search chose, and those that cuDNN suggests first. Never
+// destroyed, because cuDNN may be gone by then. Plans hold the kernels that
+// captured graphs run, so there is room for more of them than a program is
+// likely to have.
 Cache& Searched() {
   static auto* const plans = new Cache(4096);
   return *plans;
@@ -40,9 +41,9 @@ Cache& Suggested() {
   return *plans;
 }
 
-// Lists are asked for in this order until there are `enough` candidates. A and
-// B order about the same engines by different models; the fallback has simple
-// ones that always work.
+// cuDNN's lists are requested in this order until there are `enough`
+// candidates. A and B rank about the same engines by different models; the
+// fallback has simple engines that always work.
 struct Mode {
   cudnnBackendHeurMode_t mode;
   size_t enough;
@@ -53,8 +54,8 @@ constexpr std::array<Mode, 3> kSearchModes = {{{CUDNN_HEUR_MODE_A, 12},
 constexpr std::array<Mode, 2> kFirstModes = {
     {{CUDNN_HEUR_MODE_A, 1}, {CUDNN_HEUR_MODE_FALLBACK, 1}}};
 
-// Different plans within the limit of memory; when all want more, the one that
-// wants least.
+// Returns different plans within the memory limit. If all need more, returns
+// the one that needs least.
 template <size_t kModes>
 std::vector<Plan> Candidates(const std::shared_ptr<const ConvGraph>& graph,
                              const std::array<Mode, kModes>& modes) {
@@ -93,8 +94,8 @@ Tensor Workspace(int device, int64_t bytes) {
                        {.dtype = DType::kU8, .device = Device::Cuda(device)});
 }
 
-// Memory for all of the plans to use in turn; those for which there is not
-// enough are dropped.
+// Returns memory that all plans can use in turn. Drops the plans for which
+// there is not enough.
 Tensor SharedWorkspace(int device, std::vector<Plan>& plans) {
   const auto less = [](const Plan& a, const Plan& b) {
     return a->workspace_bytes() < b->workspace_bytes();
@@ -114,7 +115,8 @@ Tensor SharedWorkspace(int device, std::vector<Plan>& plans) {
   }
 }
 
-// Null where none runs, or none adds to its output as the problem wants.
+// Returns null if no plan runs, or none adds to its output as the problem
+// requires.
 Plan Fastest(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
              const std::shared_ptr<const ConvGraph>& graph) {
   std::vector<Plan> plans = Candidates(graph, kSearchModes);
@@ -133,8 +135,8 @@ Plan Fastest(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
   return fastest;
 }
 
-// cuDNN's first suggestion that fits. Whether it adds can only be tried where
-// nothing is captured.
+// Returns cuDNN's first suggestion that fits. Whether it adds can only be tried
+// while nothing is captured.
 Plan First(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
            const std::shared_ptr<const ConvGraph>& graph) {
   if (!problem.accumulate) {
@@ -160,8 +162,8 @@ std::string MachineOf(int device) {
   });
 }
 
-// One search at a time: two would disturb each other's timing, and the second
-// finds what the first chose when both want the same.
+// Only one search runs at a time: two would disturb each other's timing, and
+// the second one finds what the first chose if both want the same.
 Mutex& SearchMutex() {
   static auto* const mutex = new Mutex;
   return *mutex;
@@ -182,13 +184,13 @@ Plan Search(const Launch& launch, const ConvProblem& problem, ConvTrial& trial,
   return plan;
 }
 
-// f64 is for checks, not for speed.
+// f64 is for checks, not for speed, so it is not searched.
 bool WantsSearch(const ConvProblem& problem) {
   return problem.dtype != DType::kF64 && ConvSearch() && !problem.deterministic;
 }
 
-// Where plans for the problem are kept. In a capture those that a search chose
-// are looked for as well.
+// Returns the cache for new plans of the problem. In a capture, Known also
+// looks in the other cache, for plans that a search chose.
 Cache& CacheFor(const Launch& launch, const ConvProblem& problem) {
   return WantsSearch(problem) && !IsCapturing(launch.stream()) ? Searched()
                                                                : Suggested();
@@ -235,7 +237,7 @@ std::shared_ptr<const ConvPlan> ConvPlanFor(const Launch& launch,
     ConvProblem apart = problem;
     apart.accumulate = false;
     plan = ConvPlanFor(launch, apart, handle, operands, Tensor());
-    // Outside of the capture one may be found that adds.
+    // Outside of the capture there may be a plan that adds.
     if (IsCapturing(launch.stream())) return plan;
   }
   return CacheFor(launch, problem).GetOrMake({launch.device(), problem}, [&] {

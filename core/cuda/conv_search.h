@@ -11,20 +11,21 @@
 
 namespace baton::cuda {
 
-// How to run `problem` on launch's GPU, as core/conv_tuning.h says. A search
-// runs candidates on `operands`, whose output keeps no value of its own yet.
-// Where the problem accumulates and WouldTry, that output is `sum`, of one axis
-// and for this alone. Engines that forget what they are to add to are passed
-// over; where none is known to add, the plan is one that does not
-// (ConvPlan::accumulates). Throws Error(Unimplemented) where cuDNN has no way.
-// Thread-safe.
+// Returns the plan by which to run `problem` on launch's GPU, as
+// core/conv_tuning.h says. A search runs candidates on `operands` and
+// overwrites their output, which must not hold a value yet. If the problem
+// accumulates and WouldTry is true, that output must be `sum`, a tensor of one
+// axis that is used for nothing else. Engines that do not add although they
+// should are skipped; if none is known to add, the plan does not accumulate
+// (ConvPlan::accumulates). Throws Error(Unimplemented) if cuDNN has no way to
+// run the problem. Thread-safe.
 std::shared_ptr<const ConvPlan> ConvPlanFor(const Launch& launch,
                                             const ConvProblem& problem,
                                             cudnnHandle_t handle,
                                             const ConvOperands& operands,
                                             const Tensor& sum);
 
-// Whether ConvPlanFor would run candidates now.
+// Returns whether ConvPlanFor would run candidates now.
 bool WouldTry(const Launch& launch, const ConvProblem& problem);
 
 }  // namespace baton::cuda

@@ -17,7 +17,7 @@ namespace baton::cuda {
 namespace {
 
 constexpr int64_t kSamples = 4096;
-// That the host takes to give the GPU a run, where others use its cores.
+// The time that the host takes to enqueue a run while others use its cores.
 constexpr std::chrono::microseconds kGiven{30};
 
 void LogPassedOver(const ConvPlan& plan, const char* why) {
@@ -42,7 +42,7 @@ double ConvTrial::Time(const ConvPlan& plan, void* workspace, double best) {
     Batch(plan, workspace, 1);  // loads kernels
     const double first = Batch(plan, workspace, 1);
     if (first > kHopeless * best) return kNever;
-    // The shorter, the more their beginning and end counts.
+    // The shorter a run is, the more its beginning and end count.
     const int runs = first < kShort ? 5 : 1;
     std::array<double, 3> times = {};
     for (double& time : times) time = Batch(plan, workspace, runs);
@@ -63,7 +63,7 @@ double ConvTrial::Batch(const ConvPlan& plan, void* workspace, int runs) {
   return end_.MillisecondsSince(begin_) / runs;
 }
 
-// The mark is as large as the results, so that rounding hides neither.
+// The mark is as large as the results, so that rounding hides neither of them.
 bool ConvTrial::Adds(const ConvPlan& plan, void* workspace) {
   if (!plan.accumulates()) return true;
   try {

@@ -13,26 +13,28 @@
 
 namespace baton::cuda {
 
-// Runs plans of one problem on its operands to see what they are worth. Waits
-// for the GPU. One thread's.
+// Runs plans of one problem on its operands, to measure and check them. Waits
+// for the GPU. Confined to one thread.
 class ConvTrial {
  public:
-  // `sum` is the output of a problem that accumulates, as one axis.
+  // `sum` is the output of a problem that accumulates, as a tensor of one axis.
   ConvTrial(const Launch& launch, cudnnHandle_t handle,
             const ConvOperands& operands, const Tensor& sum);
 
-  // Milliseconds of a usual run; infinite when it does not run, or takes so
-  // much longer than `best` that another look is no use.
+  // Returns the milliseconds of a usual run. Returns kNever if the plan does
+  // not run, or takes so much longer than `best` that measuring again is no
+  // use.
   double Time(const ConvPlan& plan, void* workspace, double best);
   static constexpr double kNever = std::numeric_limits<double>::infinity();
 
-  // Whether the plan adds to its output, if it is to: cuDNN 9.14 offers
-  // engines that write over what was there (TF32, 1x1 of 960 rows and more).
+  // Returns true if the plan adds to its output, or need not: cuDNN 9.14 offers
+  // engines that overwrite it (TF32, 1x1 of 960 rows and more).
   bool Adds(const ConvPlan& plan, void* workspace);
 
  private:
   double Batch(const ConvPlan& plan, void* workspace, int runs);
-  // Some elements of what the plan makes of a sum that was `before` everywhere.
+  // Returns some elements of the output of the plan when all of them were
+  // `before`.
   std::vector<double> SumFrom(double before, const ConvPlan& plan,
                               void* workspace);
 

@@ -9,7 +9,7 @@
 
 namespace baton::cuda {
 
-// What core/dtype_visit.h's Convert is on the CPU, with the same results.
+// Converts like core/dtype_visit.h's Convert on the CPU, with the same results.
 template <typename To, typename From>
 __device__ __forceinline__ To ConvertTo(From value) {
   if constexpr (kIsSmall<From> && !std::is_same_v<To, From>) {

@@ -23,7 +23,7 @@ struct Constant {
   __device__ T operator()() const { return value; }
 };
 
-// The bytes of `value` as an element of `dtype`.
+// Returns the bytes of `value` as an element of `dtype`.
 template <typename Bits>
 Bits BitsOf(DType dtype, double value) {
   return VisitDType(dtype, [&](auto type) {

@@ -5,17 +5,18 @@
 
 #include "core/tensor.h"
 
-// Copies within one GPU; core/cuda/memory.h has the others.
+// Copies within one GPU; core/cuda/memory.h has all others.
 namespace baton::cuda {
 
-// Writes `source` to `target`, both on one GPU: equal shapes, any strides, any
-// dtypes, which are converted as on the CPU; the two do not overlap.
+// Writes `source` to `target`, both on one GPU. They have equal shapes, any
+// strides and any dtypes, which are converted as on the CPU, and do not
+// overlap.
 void CopyOnDevice(const Tensor& target, const Tensor& source);
 void FillOnDevice(const Tensor& target, double value);
 
-// The two cases of CopyOnDevice for launches that are under way: dtypes differ,
-// and rows that are dense in the source are columns of the target. The latter
-// returns false, having done nothing, where that is not so.
+// Two cases of CopyOnDevice, for a launch that has begun: dtypes differ, or
+// rows that are dense in the source are columns of the target. CopyTransposed
+// returns false, and does nothing, if the latter is not the case.
 class Launch;
 void Cast(const Launch& launch, const Tensor& target, const Tensor& source);
 bool CopyTransposed(const Launch& launch, const Tensor& target,

@@ -43,8 +43,8 @@ cublasComputeType_t ComputeTypeOf(const LtProduct& product) {
              : CUBLAS_COMPUTE_32F;
 }
 
-// The library's description of a product. It lives on the stack: making it
-// costs less than a look into a cache of such would.
+// The library's description of a product. It is on the stack, because making it
+// costs less than finding it in a cache.
 class Description {
  public:
   Description(const char* op, const LtProduct& product, void* bias) : op_(op) {
@@ -77,7 +77,7 @@ class Description {
                                                 sizeof(value)));
   }
 
-  // Of a matrix of rows x columns after its transposition.
+  // Describes a matrix that is rows x columns after its transposition.
   void Describe(cublasLtMatrixLayoutOpaque_t* layout, const LtProduct& product,
                 const LtMatrix& matrix, int64_t rows, int64_t columns) {
     if (matrix.transposed) std::swap(rows, columns);
@@ -135,7 +135,7 @@ struct Choice {
   bool exists = false;
 };
 
-// One device's handle and what was chosen for it. Thread-safe.
+// One device's handle, and the algorithms chosen for it. Thread-safe.
 class Library {
  public:
   cublasLtHandle_t Handle(const char* op) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -173,7 +173,7 @@ class Library {
   std::map<LtProduct, Choice> choices_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Never destroyed: the driver may be gone by then.
+// Never destroyed, because the driver may be gone by then.
 Library& LibraryOf(int device) {
   static auto& libraries = *new std::array<Library, kMaxDevices>;
   return libraries[static_cast<size_t>(device)];

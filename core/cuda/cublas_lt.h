@@ -11,8 +11,8 @@
 
 namespace baton::cuda {
 
-// A column-major matrix (or, transposed, its transpose) as a product's operand;
-// of a batch, `step` elements apart.
+// A column-major matrix (if transposed, its transpose) as a product's operand.
+// The matrices of a batch are `step` elements apart.
 struct LtMatrix {
   int64_t stride = 0;  // of columns
   int64_t step = 0;
@@ -22,8 +22,8 @@ struct LtMatrix {
   auto operator<=>(const LtMatrix&) const = default;
 };
 
-// D = A B, or D += A B, with A [m, k], B [k, n] and D [m, n] columns-first;
-// what the choice of an algorithm depends on.
+// Describes D = A B, or D += A B, with A [m, k], B [k, n] and D [m, n] in
+// column-major order. The choice of an algorithm depends only on this.
 struct LtProduct {
   DType dtype = DType::kF32;
   bool tf32 = false;
@@ -37,7 +37,8 @@ struct LtProduct {
   auto operator<=>(const LtProduct&) const = default;
 };
 
-// What the matrices lie in, and how many elements behind its first.
+// The tensors that hold the matrices; each matrix begins at its offset, in
+// elements.
 struct LtOperands {
   const Tensor& a;
   const Tensor& b;
@@ -46,14 +47,14 @@ struct LtOperands {
   int64_t a_offset = 0, b_offset = 0, d_offset = 0;
 };
 
-// On the thread's current stream. Algorithms come from the library's heuristics
-// once for each product and device. False, with nothing launched, where it has
-// none. Thread-safe.
+// Multiplies on the thread's current stream. For each product and device it
+// asks the library's heuristics once for an algorithm. If they have none,
+// launches nothing and returns false. Thread-safe.
 bool Multiply(const char* op, const LtProduct& product,
               const LtOperands& operands);
 
-// The largest power of two, up to 256, that divides an address of every matrix
-// of a batch.
+// Returns the largest power of two, up to 256, that divides the address of
+// every matrix of a batch.
 int AlignmentOf(const Tensor& tensor, int64_t offset, int64_t step);
 
 }  // namespace baton::cuda

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMaxDevices = 64;
 
-// Handles that no thread holds. Making one takes long and device memory.
+// Handles that no thread has. Making one takes much time and device memory.
 class IdleHandles {
  public:
   cudnnHandle_t Take(size_t device) {
@@ -34,7 +34,7 @@ class IdleHandles {
     idle_.at(device).push_back(handle);
   }
 
-  // Never destroyed: threads end while the process does.
+  // Never destroyed, because threads end while the process does.
   static IdleHandles& Get() {
     static auto* const handles = new IdleHandles;
     return *handles;
@@ -46,9 +46,10 @@ class IdleHandles {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// One for each stream, because handles have memory of their own that work on
-// two streams would share. That of a stream also serves what a capture has in
-// its place, so that the capture finds what was made before it.
+// A thread's handles, one for each stream, because handles have memory that
+// work on two streams would share. A stream's handle also serves the stream
+// that a capture uses in its place, so that the capture finds what was made
+// before it.
 class HandlesOfThread {
  public:
   ~HandlesOfThread() {
@@ -79,7 +80,7 @@ class HandlesOfThread {
  private:
   struct Serving {
     cudnnHandle_t handle = nullptr;
-    cudaStream_t stream = nullptr;  // that it was given
+    cudaStream_t stream = nullptr;  // the handle's
   };
   std::map<std::pair<size_t, int>, Serving> handles_;  // by device and stream
 };

@@ -13,20 +13,20 @@
 #include <type_traits>
 #include <vector>
 
-// cuDNN as the rest of core/cuda uses it: handles, errors, and the backend's
+// The parts of cuDNN that core/cuda uses: handles, errors, and the backend's
 // descriptors as values.
 namespace baton::cuda {
 
-// Throws Error(Internal, "[op] cuDNN: NAME: what it says of it") unless
-// `status` is success.
+// Throws Error(Internal, "[op] cuDNN: NAME: description") unless `status` is
+// success.
 void CheckCudnn(const char* op, cudnnStatus_t status);
 
-// The calling thread's handle that gives its work to `stream` of `device`,
-// which is the thread's current one. Handles are never destroyed: those of
-// threads that end go to threads that come.
+// Returns the calling thread's handle, which enqueues its work on `stream` of
+// `device`, the thread's current one. Handles are never destroyed: when a
+// thread ends, later threads reuse its handles.
 cudnnHandle_t CudnnHandle(const char* op, int device, cudaStream_t stream);
 
-// How the backend calls the C++ type T.
+// Maps the C++ type T to the backend's name of it.
 template <typename T>
 struct AttributeType;
 template <cudnnBackendAttributeType_t kType>
@@ -66,9 +66,9 @@ template <>
 struct AttributeType<cudnnBackendNumericalNote_t>
     : AttributeConstant<CUDNN_TYPE_NUMERICAL_NOTE> {};
 
-// Owns one backend descriptor; those that it is made of must outlive it. What
-// cuDNN refuses throws, led by `op`, but for the functions that Try.
-// Thread-compatible.
+// Owns one backend descriptor. The descriptors that it refers to must outlive
+// it. Throws Error led by `op` if cuDNN refuses a call, except in the functions
+// named Try. Thread-compatible.
 class Descriptor {
  public:
   Descriptor(const char* op, cudnnBackendDescriptorType_t type);
@@ -76,21 +76,21 @@ class Descriptor {
   cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
 
   // A value is one of the types above, a span of them, a Descriptor or a vector
-  // of those.
+  // of Descriptors.
   template <typename Value>
   void Set(cudnnBackendAttributeName_t name, const Value& value) {
     CheckCudnn(op_, Give(name, value));
   }
-  // False where cuDNN refuses the value.
+  // Returns false if cuDNN refuses the value.
   template <typename Value>
   bool TrySet(cudnnBackendAttributeName_t name, const Value& value) {
     return Give(name, value) == CUDNN_STATUS_SUCCESS;
   }
   void Finalize();
-  // False when cuDNN has no way to do what the descriptor says.
+  // Returns false if cuDNN has no way to do what the descriptor says.
   bool TryFinalize();
 
-  // The attribute's values, but at most `most`.
+  // Returns the attribute's values, but at most `most`.
   template <typename T>
   std::vector<T> Get(cudnnBackendAttributeName_t name, size_t most) const {
     std::vector<T> values(most);
@@ -100,7 +100,8 @@ class Descriptor {
   int64_t GetInt(cudnnBackendAttributeName_t name) const {
     return Get<int64_t>(name, 1).at(0);
   }
-  // The descriptors, of `type`, that the attribute holds, but at most `most`.
+  // Returns the descriptors, of `type`, that the attribute holds, but at most
+  // `most`.
   std::vector<Descriptor> GetDescriptors(cudnnBackendAttributeName_t name,
                                          cudnnBackendDescriptorType_t type,
                                          size_t most) const;

@@ -9,9 +9,9 @@
 
 namespace baton::cuda {
 
-// What `stream` is given from now on begins no sooner than `time` after what it
-// has been given before: by then the host has given it several short kernels,
-// which run without gaps. For measuring them. Of a GPU.
+// Delays later work of `stream`, which is a GPU's, by `time` after its present
+// work. The host can then enqueue several short kernels, which run without
+// gaps: this is for measuring them.
 void Delay(const Stream& stream, std::chrono::nanoseconds time);
 
 }  // namespace baton::cuda

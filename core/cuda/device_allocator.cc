@@ -22,7 +22,8 @@ constexpr size_t kGranule = 512;
 constexpr size_t kSmallRequest = kMiB, kSmallSegment = 2 * kMiB;
 constexpr size_t kMediumRequest = 10 * kMiB, kMediumSegment = 20 * kMiB;
 constexpr size_t kLargeStep = 2 * kMiB;
-// Bytes of one shelf that a capture leaves waiting for other streams.
+// The bytes of one shelf that wait for other streams in a capture before its
+// stream waits for them.
 constexpr size_t kLag = 256 * kMiB;
 
 size_t RoundUp(size_t bytes, size_t step) {
@@ -117,7 +118,7 @@ void DeviceAllocator::FailLocked(size_t bytes) {
 
 void DeviceAllocator::SplitLocked(Block* block, size_t bytes) {
   const size_t rest = block->bytes - bytes;
-  // What is left of a large block serves no small request.
+  // The rest of a large block serves no small requests.
   if (rest < (block->shelf.small ? kGranule : kSmallRequest + 1)) return;
   auto tail =
       std::make_unique<Block>(Block{block->shelf, block->data + bytes, rest,
@@ -152,7 +153,7 @@ void DeviceAllocator::ShelveLocked(Block* block) {
   DropIfDeadLocked(block);
 }
 
-// Whether a block that is free is a segment that nobody holds.
+// Returns whether a free block is a whole segment that nobody holds.
 bool DeviceAllocator::IsWholeLocked(const Block& block) const {
   return block.previous == nullptr && block.next == nullptr &&
          held_by_.count(block.data) == 0;
@@ -174,8 +175,9 @@ void DeviceAllocator::DropSegmentLocked(Block* whole) {
   blocks_.erase(whole->data);
 }
 
-// A recording would not survive cudaFree: what it frees stays until its end. A
-// live graph replays into its pool's free blocks too, so these stay.
+// A recording would not survive cudaFree, so what it frees stays until its end.
+// A live graph also replays into the free blocks of its pool, so these stay,
+// too.
 void DeviceAllocator::DropFreeSegmentsLocked(Pools pools) {
   if (CurrentCapture() != nullptr) return;
   std::vector<Block*> whole;
@@ -214,7 +216,7 @@ void DeviceAllocator::ShelvePendingLocked(const Pending& pending) {
   ShelveLocked(pending.block);
 }
 
-// Shelves what has ended; all of it if the caller waits.
+// Shelves the blocks whose work has ended; with `wait`, waits for all of them.
 void DeviceAllocator::CollectLocked(bool wait) {
   if (pending_.empty() || CurrentCapture() != nullptr) return;
   const auto has_ended = [wait](cudaEvent_t event) {
@@ -235,10 +237,10 @@ void DeviceAllocator::CollectLocked(bool wait) {
                     });
 }
 
-// In a capture nobody can ask whether work has ended, but the shelf's stream
-// can wait for it. It does so for the blocks freed longest ago, and only when
-// more than kLag bytes wait: a wait too early would put work in line that could
-// have run side by side.
+// In a capture the host cannot ask whether work has ended, but the shelf's
+// stream can wait for it. It waits for the blocks that were freed longest ago,
+// and only if more than kLag bytes wait: an early wait would serialise work
+// that could have run concurrently.
 void DeviceAllocator::TakeOverLocked(const Shelf& shelf, size_t bytes) {
   size_t waiting = 0;
   for (const Pending& pending : pending_) {

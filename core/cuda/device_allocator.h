@@ -20,7 +20,7 @@
 
 namespace baton::cuda {
 
-// Blocks that may stand in for each other.
+// A kind of blocks: those of one shelf can replace each other.
 struct Shelf {
   int pool;
   int stream;
@@ -28,7 +28,8 @@ struct Shelf {
   friend auto operator<=>(const Shelf&, const Shelf&) = default;
 };
 
-// A part of a segment; its neighbours are in the list of the segment's blocks.
+// A part of a segment. The blocks of a segment form a list in the order of
+// their addresses.
 struct Block {
   Shelf shelf;
   char* data;
@@ -63,15 +64,16 @@ class DeviceAllocator {
   void ReleasePool(int pool);
 
  private:
-  // A block that waits for the work of its guests. Events of a capture can be
-  // waited for by streams of that capture alone, and by nobody later.
+  // A block that waits until its guests' work has ended. Only streams of the
+  // same capture can wait for the events of a capture, and nobody can once it
+  // has ended.
   struct Pending {
     Block* block;
     std::vector<cudaEvent_t> events;
     int capture;  // its pool; 0: none
   };
 
-  // Those of graphs that are gone, or these and the common one.
+  // The pools of graphs that are gone, or those and the common pool.
   enum class Pools { kDead, kAll };
 
   Block* FindLocked(const Shelf& shelf, size_t bytes)
@@ -108,7 +110,7 @@ class DeviceAllocator {
   std::map<const void*, int> held_by_ ABSL_GUARDED_BY(mutex_);
   size_t live_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t peak_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;  // in segments
+  size_t held_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes in segments
   size_t limit_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

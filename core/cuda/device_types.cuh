@@ -12,8 +12,8 @@
 #include "core/dtype.h"
 #include "core/dtype_visit.h"
 
-// Element types as kernels see them. Half and BFloat16 have the layout of
-// CUDA's own types and become those in kernels.
+// The types of elements in kernels. Half and BFloat16 have the layout of CUDA's
+// own types and become those in kernels.
 namespace baton::cuda {
 
 template <typename T>
@@ -35,10 +35,10 @@ template <typename T>
 inline constexpr bool kIsSmall =
     std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
 
-// What arithmetic on elements T happens in.
+// The type in which arithmetic on elements T is done.
 template <typename T>
 using Compute = std::conditional_t<kIsSmall<T>, float, T>;
-// What sums of elements T are kept in.
+// The type of sums of elements T.
 template <typename T>
 using Sum =
     std::conditional_t<kIsSmall<T>, float,
@@ -59,13 +59,13 @@ __device__ __forceinline__ To As(From value) {
   }
 }
 
-// N elements that move in one access of up to 16 bytes.
+// N elements that one access of up to 16 bytes moves.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Pack {
   static_assert(sizeof(T) * N <= 16);
   T at[N];
 };
-// Elements of T in 16 bytes.
+// The number of elements of T in 16 bytes.
 template <typename T>
 inline constexpr int kPackSize = 16 / static_cast<int>(sizeof(T));
 

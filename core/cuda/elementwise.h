@@ -6,9 +6,9 @@
 #include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
-// The kernels of core/cpu/elementwise.h for tensors of one GPU. They differ in
-// this alone: an integer divided by zero gives 0, because a kernel cannot
-// throw.
+// These are the kernels of core/cpu/elementwise.h, for tensors of one GPU.
+// There is one difference: an integer divided by zero gives 0, because a kernel
+// cannot throw.
 namespace baton::cuda {
 
 void Binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b);

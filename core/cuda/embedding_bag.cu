@@ -16,10 +16,10 @@ struct BagTask {
   T* y;
   int64_t* bags;
   T* scale;
-  int64_t* rows;  // kMax alone
+  int64_t* rows;  // only for kMax
   const T* table;
   const int64_t* index;
-  const int64_t* offsets;  // null: bags of equally many
+  const int64_t* offsets;  // null if all bags have the same size
   const T* weights;        // null: ones
   int64_t bag_count, index_count, table_rows, width, padding;
   ops::BagMode mode;
@@ -33,7 +33,7 @@ struct BagTask {
   }
 };
 
-// What a column of a bag has come to so far.
+// The state of a column of a bag after some of its rows.
 template <typename C>
 struct BagColumn {
   C value = C(0);
@@ -53,13 +53,14 @@ struct BagColumn {
   }
 };
 
-// A thread has a column of a bag; the first of a bag writes what is the bag's.
+// A thread computes a column of a bag; the first thread of a bag also writes
+// what the bag has once.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     EmbeddingBagKernel(const __grid_constant__ BagTask<T> task) {
   using C = Compute<T>;
   const int64_t step = int64_t{gridDim.x} * kThreads;
-  // A bag without columns is a bag all the same.
+  // A bag without columns must still be processed.
   const int64_t columns = task.width > 0 ? task.width : 1;
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x;
        i < task.bag_count * columns; i += step) {

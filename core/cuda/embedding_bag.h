@@ -5,8 +5,8 @@
 
 #include "core/ops/embedding_bag.h"
 
-// As in core/cpu/embedding_bag.h; indices need not be in range: what they would
-// be is NaN.
+// Like core/cpu/embedding_bag.h, but indices need not be in range: those that
+// are not count as rows of NaN.
 namespace baton::cuda {
 
 void EmbeddingBag(const ops::EmbeddingBagResult& result, const Tensor& table,

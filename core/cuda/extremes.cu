@@ -21,10 +21,10 @@ __device__ __forceinline__ bool Beats(C candidate, C best) {
 template <typename C>
 struct Candidate {
   C value;
-  int64_t position;  // -1: none
+  int64_t position;  // -1 if none
 };
 
-// The better of two; of equal ones the first.
+// Returns the better of two elements; the first if they are equal.
 template <bool kMax>
 struct Better {
   template <typename C>
@@ -45,7 +45,7 @@ struct Lines {
   int64_t* indices;
   Offsets<3> starts;  // of x, values and indices
   int64_t lines;
-  int64_t size, stride;  // along a line
+  int64_t size, stride;  // of a line
 };
 
 template <bool kMax, typename T>
@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Where neighbouring lines begin side by side, one thread a line reads whole
-// sectors; more share a line only for want of lines.
+// If adjacent lines begin next to each other, one thread for each line reads
+// whole sectors; then several threads share a line only if there are few lines.
 int GroupFor(const Launch& launch, const StridedLoop<3>& loop, int64_t size,
              int64_t stride) {
   const int by_size = GroupSize(launch, loop.numel, size);

@@ -23,8 +23,8 @@ namespace baton::cuda {
 namespace {
 
 constexpr char kFusedOp[] = "attention";
-// Versions of cuDNN: the first that zeroes its own sums, and the last whose
-// gradients are wrong unless the keys are whole blocks.
+// Versions of cuDNN: the first that sets its own sums to zero, and the last
+// whose gradients are wrong unless the keys are whole blocks.
 constexpr size_t kFirstVersion = 90600;
 constexpr size_t kLastWholeBlocks = 91500;
 constexpr int64_t kKeyBlock = 128;
@@ -47,7 +47,8 @@ CudnnForm Transposed(CudnnForm form) {
   return form;
 }
 
-// What is between operations of one problem: [N, H, T, S] and [N, H, T, 1].
+// The forms of tensors between the operations of a problem: [N, H, T, S] and
+// [N, H, T, 1].
 struct Forms {
   CudnnForm scores, rows;
 };
@@ -60,13 +61,13 @@ cudnnDataType_t HalfTypeOf(const Tensor& x) {
   return x.dtype() == DType::kF16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
 
-// Numbers of the graphs' tensors, in the order in which they are added.
+// The numbers of the graphs' tensors, in the order in which they are added.
 struct ForwardIds {
   Id q, k, v, y, log_sums, scale, none;
 };
 struct BackwardIds {
   Id q, k, v, y, dy, log_sums, dq, dk, dv;
-  Id row_sums, dq_sum;  // memory of its own
+  Id row_sums, dq_sum;  // temporary memory
   Id scale, none, one;
 };
 
@@ -77,7 +78,7 @@ Id Combined(CudnnGraph& graph, cudnnPointwiseMode_t mode, Id x, Id b,
   return y;
 }
 
-// Scores with `none` where a key comes after the query.
+// Returns the scores, with `none` where the key comes after the query.
 Id CausalScores(CudnnGraph& graph, Id scores, Id none, const CudnnForm& form) {
   const Id rows = graph.Between(CUDNN_DATA_INT32, form);
   const Id columns = graph.Between(CUDNN_DATA_INT32, form);
@@ -91,7 +92,7 @@ Id CausalScores(CudnnGraph& graph, Id scores, Id none, const CudnnForm& form) {
   return masked;
 }
 
-// softmax(q k^T * scale) v, and the logs of the softmax's sums.
+// Computes softmax(q k^T * scale) v, and the logarithms of the softmax's sums.
 CudnnGraph ForwardGraph(const FusedAttentionInputs& in, const Tensor& y,
                         ForwardIds& ids) {
   CudnnGraph graph(kFusedOp);
@@ -125,7 +126,7 @@ CudnnGraph ForwardGraph(const FusedAttentionInputs& in, const Tensor& y,
   return graph;
 }
 
-// x^T as an operand of `type`: [N, H, S, T].
+// Returns x^T as an operand of `type`: [N, H, S, T].
 Id TransposedScores(CudnnGraph& graph, Id x, cudnnDataType_t type,
                     const CudnnForm& scores_form) {
   const Id y = graph.Between(type, Transposed(scores_form));
@@ -154,9 +155,10 @@ void AddMemory(CudnnGraph& graph, const FusedAttentionInputs& in,
   ids.one = graph.Scalar();
 }
 
-// Weights anew from the logs of sums; from them dv, and with dy v^T and the
-// sums of dy * y over rows the gradient of the scores, dk and dq. cuDNN knows
-// this chain by its operations and their order.
+// Computes the weights again from the logarithms of sums, and dv from them.
+// With dy v^T and the sums of dy * y over rows it computes the gradient of the
+// scores, and from that dk and dq. cuDNN recognises this chain by its
+// operations and their order.
 CudnnGraph BackwardGraph(const FusedAttentionInputs& in, const Tensor& y,
                          const Tensor& dy,
                          const std::array<const Tensor*, 3>& grads,
@@ -200,7 +202,7 @@ CudnnGraph BackwardGraph(const FusedAttentionInputs& in, const Tensor& y,
   return graph;
 }
 
-// Rows of heads that lie in 16-byte units.
+// Returns whether all rows of heads begin and end at multiples of 16 bytes.
 bool Suits(const Tensor& x) {
   const auto& strides = x.strides();
   return strides[3] == 1 && x.dim(3) % 8 == 0 && strides[0] % 8 == 0 &&
@@ -217,7 +219,7 @@ bool Suits(const FusedAttentionInputs& in,
   return suits;
 }
 
-// All that decides how cuDNN runs an attention.
+// Everything that decides how cuDNN runs an attention.
 std::vector<int64_t> FusedKey(const Launch& launch, bool backward,
                               const FusedAttentionInputs& in,
                               std::initializer_list<const Tensor*> tensors) {
@@ -234,9 +236,9 @@ std::vector<int64_t> FusedKey(const Launch& launch, bool backward,
 template <typename Ids>
 struct Prepared {
   Ids ids = {};
-  std::shared_ptr<const CudnnPlan> plan;  // null where cuDNN has none
+  std::shared_ptr<const CudnnPlan> plan;  // null if cuDNN has none
 };
-// Never destroyed: cuDNN may be gone by then.
+// Never destroyed, because cuDNN may be gone by then.
 template <typename Ids>
 LruCache<std::vector<int64_t>, Prepared<Ids>>& PreparedOf() {
   static auto* const cache =
@@ -244,7 +246,7 @@ LruCache<std::vector<int64_t>, Prepared<Ids>>& PreparedOf() {
   return *cache;
 }
 
-// What `make`(ids), a graph, comes to on launch's GPU.
+// Returns the plan for the graph that make(ids) returns, on the handle's GPU.
 template <typename Ids, typename Make>
 std::shared_ptr<const Prepared<Ids>> Prepare(const std::vector<int64_t>& key,
                                              cudnnHandle_t handle, Make make) {

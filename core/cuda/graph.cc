@@ -21,12 +21,12 @@ namespace {
 
 constexpr char kOp[] = "graph";
 
-// Storages that a graph uses, each once.
+// The storages that a graph uses, each once.
 class Places {
  public:
   Places() = default;
-  // Those of `noted` that are still somebody's. Ids below `first_made` were
-  // there before the recording: no other memory is known to stay.
+  // Takes the storages of `noted` that still exist. Those with ids below
+  // `first_made` existed before the recording; only they are required to stay.
   Places(const std::vector<std::weak_ptr<Storage>>& noted,
          uint64_t first_made) {
     std::set<uint64_t> seen;
@@ -37,8 +37,8 @@ class Places {
     }
   }
 
-  // Calls use(storage) for those that are left. Throws Error where one is gone
-  // that the graph was given.
+  // Calls use(storage) for those that still exist. Throws Error if one that
+  // existed before the recording is gone.
   template <typename Use>
   void ForEach(const Use& use) const {
     for (const Place& place : places_) {
@@ -88,7 +88,7 @@ std::vector<cudaGraphNode_t> NeighboursOf(cudaGraphNode_t node,
   return nodes;
 }
 
-// What came before it and what came after it stay in that order.
+// Keeps the order of the nodes before it and those after it.
 void RemoveNode(cudaGraph_t graph, cudaGraphNode_t node) {
   const auto before = NeighboursOf(node, &cudaGraphNodeGetDependencies);
   const auto after = NeighboursOf(node, &cudaGraphNodeGetDependentNodes);
@@ -120,8 +120,8 @@ cudaGraphExec_t Instantiated(cudaGraph_t graph) {
   return ready;
 }
 
-// Makes the calling thread's work a capture; ends it, well or not, with its
-// life.
+// Captures the calling thread's work; the destructor ends the capture,
+// successful or not.
 class Capture {
  public:
   Capture(cuda::CaptureLog& log, const Stream& origin) : log_(log) {
@@ -190,8 +190,8 @@ class Graph::Recording {
       body();
       graph_ = log.streams.End();
     }
-    // What other threads gave meanwhile may use the same tensors, whose
-    // StreamUse took the recorded work for work that had been given.
+    // Other threads' work of that time may use the same tensors, whose
+    // StreamUse counted the recorded work as enqueued.
     for (Device device : devices_) Synchronize(device);
     cuda::EndCapture(pool_);
     pinned_ = std::move(log.pinned);
@@ -204,7 +204,7 @@ class Graph::Recording {
       return TypeOf(node) == cudaGraphNodeTypeKernel;
     });
     timed_ = Instantiated(graph_);
-    // Of events a recording keeps those alone whose times are wanted.
+    // A recording needs only those events whose times are wanted.
     if (RemoveNodes(graph_, cudaGraphNodeTypeEventRecord) > 0)
       untimed_ = Instantiated(graph_);
   }
@@ -228,7 +228,7 @@ class Graph::Recording {
   const int pool_;
   cudaGraph_t graph_ = nullptr;
   cudaGraphExec_t timed_ = nullptr;
-  cudaGraphExec_t untimed_ = nullptr;  // null: nothing is timed in it
+  cudaGraphExec_t untimed_ = nullptr;  // null if the graph records no times
   Places written_, read_;
   std::vector<cuda::CaptureLog::PinnedBlock> pinned_;
   std::vector<std::function<void()>> after_replay_;

@@ -10,13 +10,13 @@
 #include "core/cuda/launch.h"
 
 // Kernels that reduce rows give each row to a group of threads: a power of two
-// up to a warp, or a whole block of kGroupThreads. Orders of combination depend
-// on the group's size alone.
+// up to a warp, or a whole block of kGroupThreads. The order in which values
+// are combined depends only on the group's size.
 namespace baton::cuda {
 
 inline constexpr int kGroupThreads = 256;
 
-// The group for `rows` rows of `units` loads each.
+// Returns the size of the group for `rows` rows of `units` loads each.
 inline int GroupSize(const Launch& launch, int64_t rows, int64_t units) {
   const bool few_rows = rows <= int64_t{8} * launch.multiprocessors();
   if (units >= 1024 || (few_rows && units >= 128)) return kGroupThreads;
@@ -28,7 +28,7 @@ inline int GroupBlocks(const Launch& launch, int64_t rows, int group) {
   return launch.Blocks(rows, kGroupThreads / group);
 }
 
-// `value` of another lane, word by word. All 32 lanes must call.
+// Gets the `value` of another lane, word by word. All 32 lanes must call.
 template <typename V, typename Shuffle>
 __device__ __forceinline__ V ShuffleWords(const V& value, Shuffle shuffle) {
   static_assert(sizeof(V) % 4 == 0);
@@ -41,8 +41,8 @@ __device__ __forceinline__ V ShuffleWords(const V& value, Shuffle shuffle) {
   return result;
 }
 
-// op over the values of the thread's group, equal in all its threads. All
-// threads of the block must call, with one `group`.
+// Combines the values of the thread's group with op; all its threads get the
+// same result. All threads of the block must call, with the same `group`.
 template <typename V, typename Op>
 __device__ __forceinline__ V CombineGroup(V value, int group, Op op) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -52,7 +52,8 @@ __device__ __forceinline__ V CombineGroup(V value, int group, Op op) {
                  return __shfl_xor_sync(0xffffffffu, word, distance);
                }));
   }
-  // op(a, b) and op(b, a) may differ in their last bit: the first lane speaks.
+  // op(a, b) and op(b, a) may differ in their last bit, so all use the first
+  // lane's.
   const int first = lane & ~(width - 1);
   value = ShuffleWords(value, [first](uint32_t word) {
     return __shfl_sync(0xffffffffu, word, first);

@@ -9,9 +9,10 @@
 
 namespace baton::cuda {
 
-// CUDA's own handle of a GPU's stream: within a capture the capture's own.
+// Returns CUDA's handle of a GPU's stream; within a capture, the capture's own.
 cudaStream_t NativeStream(const Stream& stream);
-// Another, never destroyed; of a companion's low priority or of the highest.
+// Makes another stream, which is never destroyed, with a companion's low
+// priority or the highest.
 cudaStream_t NewStream(int device, bool companion);
 
 }  // namespace baton::cuda

@@ -8,7 +8,8 @@
 #include "core/cuda/launch.h"
 #include "core/cuda/offsets.cuh"
 
-// What reads by index. Elements are moved as unsigned numbers of their size.
+// Kernels that read by index. They move elements as unsigned numbers of the
+// same size.
 namespace baton::cuda {
 namespace {
 
@@ -18,7 +19,7 @@ struct alignas(16) Words {
   uint64_t at[2];
 };
 
-// Sixteen bytes of what stands for an element that does not exist.
+// Returns 16 bytes of the value that replaces an element out of range.
 Words Absent(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Rows of `width` units.
+// Copies rows of `width` units.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
     TakeRowsKernel(Unit* out, const Unit* table, const int64_t* index,

@@ -113,7 +113,7 @@ absl::AnyInvocable<bool()> CopyFromSegment(const Tensor& target,
                                            const void* source,
                                            const Stream& stream) {
   const DeviceScope scope(target.device().index());
-  // Made before there is a copy that nobody could ask about.
+  // Made before the copy, which nobody could query if this failed.
   StreamPoint copied(stream);
   target.storage()->use()->Write(stream);
   Check(kOp, cudaMemcpyAsync(target.raw_data(), source, target.nbytes(),

@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// A thread a channel, in double. Squares lie around the batches' means, and
-// these around the mean of all.
+// One thread computes one channel, in double. The batches' sums of squares are
+// around their own means; the joined ones are around the mean of all values.
 template <typename A>
 __global__ void __launch_bounds__(kThreads)
     JoinKernel(const A* batches, int64_t members, int64_t channels, A* joined) {

@@ -60,8 +60,8 @@ Launch::Launch(const char* op, Operands written, Operands read)
   }
 }
 
-// The marks of a recording: waits for later operands, and launches within this
-// one, have put some in before its own work.
+// Extends the uses for the sake of recordings, where waits for later operands
+// and nested launches have put marks before this launch's own work.
 Launch::~Launch() {
   for (const auto& use : recorded_) use->Extend(current_);
 }

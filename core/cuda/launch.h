@@ -16,17 +16,17 @@
 
 namespace baton::cuda {
 
-// What every kernel's host function begins with. Makes the operands' device the
-// thread's, takes the thread's current stream of it, and lets that stream wait
-// for other streams' work on the operands:
+// Every kernel's host function begins with a Launch. It makes the operands'
+// device the thread's, takes the thread's current stream of that device, and
+// makes the stream wait for other streams' work on the operands:
 //
 //   const Launch launch("add", {&out}, {&a, &b});
 //   AddKernel<<<launch.Blocks(n, 256), 256, 0, launch.stream()>>>(...);
 //   launch.Check();
 //
-// Undefined operands are passed over; the others are on one GPU. `op` leads
-// error texts. Use it within one function, on one thread: what the stream is
-// given while it lives is taken for work on the operands.
+// Undefined operands are ignored; the others are on one GPU. `op` leads error
+// texts. Use it within one function, on one thread: all that the stream is
+// given while the Launch lives counts as work on the operands.
 class Launch {
  public:
   using Operands = absl::Span<const Tensor* const>;
@@ -38,10 +38,11 @@ class Launch {
   cudaStream_t stream() const { return stream_; }
   int device() const { return device_; }
   int multiprocessors() const;
-  // Blocks of `threads` for `n` elements, each thread doing `per_thread`: at
-  // most 32 blocks a multiprocessor, so kernels loop with a grid stride.
+  // Returns the number of blocks of `threads` for `n` elements, if each thread
+  // does `per_thread`. It is at most 32 for each multiprocessor, so kernels
+  // must loop with a grid stride.
   int Blocks(int64_t n, int threads, int per_thread = 1) const;
-  // Throws what the launch since the last check reported.
+  // Throws Error for what the launch since the last check reported.
   void Check() const;
   void Check(cudaError_t error) const { cuda::Check(op_, error); }
 
@@ -53,7 +54,7 @@ class Launch {
   const DeviceScope scope_;
   const Stream current_;
   cudaStream_t stream_;
-  std::vector<std::shared_ptr<StreamUse>> recorded_;  // of the operands
+  std::vector<std::shared_ptr<StreamUse>> recorded_;  // the operands'
 };
 
 }  // namespace baton::cuda

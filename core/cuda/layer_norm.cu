@@ -8,18 +8,18 @@
 #include "core/cuda/reduce.h"
 #include "core/cuda/rows.cuh"
 
-// A group of threads takes a row and reads it three times, the later ones from
-// the cache: mean, then squares around it, then what is written. Parameters'
-// gradients are sums over rows: each block has those of some columns and some
-// rows, which SumAxes adds up; where channels are several elements, each block
-// has a channel.
+// A group of threads processes a row and reads it three times, the later times
+// from the cache: for the mean, for the squares around it, and to write the
+// result. The gradients of the parameters are sums over rows: each block sums
+// some columns of some rows, and SumAxes adds the parts. If a channel has
+// several elements, each block sums one channel.
 namespace baton::cuda {
 namespace {
 
 constexpr char kNormOp[] = "layer_norm";
-constexpr int kLanes = 32;  // packs beside each other that a block sums
+constexpr int kLanes = 32;  // adjacent packs that a block sums
 constexpr int kWarps = kGroupThreads / kLanes;
-constexpr int64_t kMostParts = 128;  // that rows are cut into
+constexpr int64_t kMostParts = 128;  // into which the rows are divided
 
 struct Plus {
   template <typename C>
@@ -37,7 +37,7 @@ struct Statistics {
   Compute<T>* scale;  // 1 / stddev
 };
 
-// Where gamma and beta of an element are: its own, or its channel's.
+// How an element finds gamma and beta: it has its own, or its channel has one.
 struct ElementGains {
   __device__ __forceinline__ int64_t At(int64_t, int64_t column) const {
     return column;
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   });
 }
 
-// The two sums of a row that its gradient needs.
+// The two sums over a row that its gradient needs.
 template <typename C>
 struct RowSums {
   C plain;  // of g = dy * gamma
@@ -155,8 +155,8 @@ __global__ void __launch_bounds__(kGroupThreads)
   });
 }
 
-// Block (i, j) sums rows [j * share, (j + 1) * share) of 32 packs of columns,
-// its warps taking rows in turn, to row j of the parts [gridDim.y, width].
+// Block (i, j) sums rows [j * share, (j + 1) * share) of 32 packs of columns
+// into row j of the parts [gridDim.y, width]. Its warps take rows in turn.
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kGroupThreads)
     ParametersKernel(Compute<T>* dgamma_parts, Compute<T>* dbeta_parts,

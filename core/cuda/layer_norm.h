@@ -5,7 +5,7 @@
 
 #include "core/tensor.h"
 
-// On a GPU, as in core/cpu/layer_norm.h.
+// Like core/cpu/layer_norm.h, on a GPU.
 namespace baton::cuda {
 
 void LayerNorm(const Tensor& y, const Tensor& mean,
@@ -15,7 +15,7 @@ void LayerNorm(const Tensor& y, const Tensor& mean,
 void LayerNormBackward(const Tensor& dx, const Tensor& dy, const Tensor& x,
                        const Tensor& gamma, const Tensor& mean,
                        const Tensor& inverse_stddev, int64_t groups);
-// dgamma and dbeta, of gamma's size each, dense.
+// Writes dgamma and dbeta, which are dense and have gamma's size.
 void LayerNormParameters(const Tensor& dgamma, const Tensor& dbeta,
                          const Tensor& dy, const Tensor& x, const Tensor& mean,
                          const Tensor& inverse_stddev, int64_t groups);

@@ -10,15 +10,16 @@
 
 #include "core/strided_loop.h"
 
-// StridedLoop for kernels.
+// StridedLoop in a form for kernels.
 namespace baton::cuda {
 
 inline constexpr int kMapThreads = 256;
 inline constexpr int kMaxDims = 8;
-// Element numbers of a launch fit 31 bits; larger tensors take several.
+// The numbers of a launch's elements fit 31 bits; larger tensors take several
+// launches.
 inline constexpr int64_t kMaxElements = int64_t{1} << 30;
 
-// Division of numbers below 2^31 by a fixed one, without dividing: Granlund,
+// Divides numbers below 2^31 by a fixed one, without a division: Granlund,
 // Montgomery, "Division by invariant integers using multiplication", 1994.
 struct Divider {
   uint32_t divisor = 1;
@@ -37,11 +38,11 @@ struct Divider {
 };
 
 // A loop over packs of elements along the innermost dim, as a kernel's
-// argument. Dims count from the innermost.
+// argument. Dims are numbered from the innermost.
 template <int N>
 struct LoopArgs {
   uint32_t packs = 0;
-  uint32_t tail = 0;  // elements behind the last pack; only of flat loops
+  uint32_t tail = 0;  // elements after the last pack; only in flat loops
   int rank = 1;
   Divider sizes[kMaxDims];       // [0] in packs
   int64_t strides[N][kMaxDims];  // in elements
@@ -85,8 +86,8 @@ struct LoopArgs {
   }
 };
 
-// Whether packs of elements tile the rows of all operands: the first dense,
-// the others dense or of one repeated element.
+// Returns whether packs of elements tile the rows of all operands: the first
+// must be dense, the others dense or one repeated element.
 template <size_t N>
 bool RowsFitPacks(const StridedLoop<N>& loop, int64_t pack) {
   if (loop.inner_stride(0) != 1) return false;
@@ -101,8 +102,8 @@ bool RowsFitPacks(const StridedLoop<N>& loop, int64_t pack) {
   return true;
 }
 
-// Calls body(part, offsets) for parts of the loop that fit a launch; `offsets`,
-// in elements, is where the operands' parts begin.
+// Calls body(part, offsets) for parts of the loop that fit a launch; the
+// operands' parts begin at `offsets`, in elements.
 template <size_t N, typename Body>
 void ForEachPart(const StridedLoop<N>& loop,
                  const std::array<int64_t, N>& offsets, const Body& body) {

@@ -8,7 +8,8 @@
 
 namespace baton::cuda {
 
-// Which loss, asked by the kernel: memory takes longer than the question.
+// The kernel itself chooses the loss, because the choice takes less time than
+// the memory accesses.
 void ComputePointLoss(const Tensor& out, PointLoss loss, LossPart part,
                       const Tensor& x, const Tensor& target, double parameter) {
   const Launch launch("point_loss", {&out}, {&x, &target});

@@ -8,7 +8,7 @@
 
 namespace baton::cuda {
 
-// As in core/cpu/loss.h; the logarithm of a negative number is NaN.
+// Like core/cpu/loss.h; the logarithm of a negative number is NaN.
 void ComputePointLoss(const Tensor& out, PointLoss loss, LossPart part,
                       const Tensor& x, const Tensor& target, double parameter);
 

@@ -16,11 +16,11 @@
 
 // Element-wise kernels: Map<Out, In...>(launch, fn, out, in...) sets every
 // element of `out` to fn(elements of in...). One kernel moves packs of 16 bytes
-// where rows are dense (or one element repeated) and aligned, which dense
-// tensors and most broadcasts are; the other takes any strides.
+// if rows are dense (or one repeated element) and aligned, as in dense tensors
+// and most broadcasts; the other takes any strides.
 namespace baton::cuda {
 
-// Packs that a thread loads before it uses the first.
+// The number of packs that a thread loads before it uses the first.
 template <int kPack>
 inline constexpr int kPacksInFlight = kPack == 1 ? 4 : 2;
 
@@ -47,7 +47,7 @@ __device__ __forceinline__ Pack<T, kPack> LoadPack(const T* from,
   }
 }
 
-// The packs of operands I, I + 1, ... at their offsets.
+// Loads the packs of operands I, I + 1, ... at their offsets.
 template <int kPack, int I, int N>
 __device__ __forceinline__ Tuple<> LoadPacks(const LoopArgs<N>&,
                                              const int64_t (&)[N]) {
@@ -61,7 +61,7 @@ LoadPacks(const LoopArgs<N>& loop, const int64_t (&offsets)[N], const In* in,
           LoadPacks<kPack, I + 1>(loop, offsets, rest...)};
 }
 
-// fn of element `at` of every pack.
+// Calls fn with element `at` of every pack.
 template <typename Fn, typename... Values>
 __device__ __forceinline__ auto ApplyAt(const Fn& fn, int, const Tuple<>&,
                                         Values... values) {
@@ -82,7 +82,8 @@ __global__ void __launch_bounds__(kMapThreads)
   constexpr int kInFlight = kPacksInFlight<kPack>;
   const uint32_t step = gridDim.x * blockDim.x;
   uint32_t first = blockIdx.x * blockDim.x + threadIdx.x;
-  if (first < loop.tail) {  // a dense loop's last elements, less than a pack
+  if (first < loop.tail) {  // the last elements of a dense loop, less than a
+                            // pack
     int64_t offsets[kOperands];
     loop.TailOffsets(kPack, first, offsets);
     out[offsets[0]] = ApplyAt(fn, 0, LoadPacks<1, 1>(loop, offsets, in...));
@@ -147,14 +148,14 @@ void MapPart(const Launch& launch, const StridedLoop<sizeof...(In) + 1>& loop,
   LaunchMap<1>(launch, loop, fn, out + offsets[0], (in + offsets[I + 1])...);
 }
 
-// Elements of the largest of the types in 16 bytes.
+// The number of elements of the largest type in 16 bytes.
 template <typename... T>
 inline constexpr int kCommonPack = 16 /
                                    static_cast<int>(std::max({sizeof(T)...}));
 
-// `Out` and `In` are element types as kernels see them. All tensors have one
-// shape, and `out` may be one of the inputs. kPack 1 leaves the kernel for
-// packs out, where a rare case is not worth its code.
+// `Out` and `In` are the types of elements in kernels. All tensors have one
+// shape, and `out` may be one of the inputs. kPack = 1 omits the kernel for
+// packs, for rare cases that are not worth its code size.
 template <int kPack, typename Out, typename... In, typename Fn,
           typename... Tensors>
 void MapPacked(const Launch& launch, Fn fn, const Tensor& out,

@@ -8,12 +8,13 @@
 #include "core/precision.h"
 #include "core/strided_loop.h"
 
-// The library's matrices are column-major, so that it sees ours transposed: our
+// The library's matrices are column-major, so it reads ours as transposed: our
 // a b is its (b^T a^T)^T, and every operand changes sides.
 namespace baton::cuda {
 namespace {
 
-// More batches that no single stride expresses are copied into one.
+// If a batch needs more calls, because no single stride expresses it, it is
+// copied into one.
 constexpr int64_t kMaxCalls = 4;
 
 // Row-major operands of out [batch, m, n] = a [batch, m, k] b [batch, k, n].
@@ -27,7 +28,7 @@ struct Operands {
   bool accumulate = false;
 };
 
-// One run of a batch: where it begins in each tensor, and its strides.
+// One run of a batch: its offset and stride in each tensor.
 struct Batch {
   int64_t count = 1;
   int64_t a = 0, b = 0, out = 0;
@@ -87,7 +88,8 @@ StridedLoop<3> BatchLoop(const Shape& batch, const Tensor& out, const Tensor& a,
   return StridedLoop<3>(batch, {&out_strides, &a_strides, &b_strides});
 }
 
-// Whether the rows of all matrices of a lie one stride apart and share one b.
+// Returns whether the rows of all matrices of a have one stride and share one
+// b.
 bool IsOneProduct(const Operands& x, const Batch& batch) {
   const MatrixView a = ViewMatrix(x.a);
   return batch.count > 1 && batch.b_step == 0 && !a.transposed &&
@@ -103,7 +105,7 @@ void MultiplyRun(const char* op, Operands x, Batch batch) {
   MultiplyOrFail(op, x, batch);
 }
 
-// Runs of the innermost dim, one after another.
+// Multiplies the runs along the innermost dim, one after another.
 void MultiplyAll(const char* op, const Operands& x,
                  const StridedLoop<3>& loop) {
   const int64_t runs = loop.numel / loop.inner_size();
@@ -124,7 +126,7 @@ void MultiplyAll(const char* op, const Operands& x,
   }
 }
 
-// x [..., I] as a matrix [rows, I].
+// Returns x [..., I] as a matrix [rows, I].
 Tensor Rows(const Tensor& x) {
   return AsMatrices(x.rank() == 1 ? x.Unsqueeze(0) : x.Flatten(0, -2));
 }
@@ -135,7 +137,7 @@ Tensor EmptyLinear(const Tensor& x, const Tensor& weight) {
   return Tensor::Empty(Shape(dims), {.dtype = x.dtype(), .device = x.device()});
 }
 
-// Epilogues are for products of f32, f16 and bf16.
+// The library has epilogues for f32, f16 and bf16.
 bool HasEpilogues(const Tensor& x) {
   return x.dtype() != DType::kF64 && x.numel() > 0;
 }
@@ -220,7 +222,7 @@ LinearGradients LinearParameterGradients(const Tensor& dy, const Tensor& x) {
   const LinearGradients result = {Tensor::Empty({dy.dim(1), x.dim(1)}, options),
                                   Tensor::Empty({dy.dim(1)}, options)};
   const Tensor left = AsMatrices(dy.Transpose(0, 1)), right = AsMatrices(x);
-  // The library sees dy as its B, whose sums over k are dy's over rows.
+  // The library uses dy as its B, whose sums over k are the sums of dy's rows.
   const bool done =
       TryMultiply("linear_backward", {.a = left,
                                       .b = right,

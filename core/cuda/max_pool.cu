@@ -24,7 +24,8 @@ __device__ __forceinline__ Packed<P, V> PackedPlaces(const int (&places)[V]) {
   return pack;
 }
 
-// The first maximum of each window; NaN counts as greater than all.
+// Finds the first maximum of each window; NaN counts as greater than all
+// numbers.
 template <typename T, int V, typename P>
 __global__ void __launch_bounds__(kPoolThreads)
     MaxPoolKernel(const T* x, T* y, P* places, MaxPoolArgs args) {
@@ -140,8 +141,8 @@ int PackFor(const Shape& shape, DType dtype, MemoryFormat format, DType places,
   return places == DType::kU8 ? PoolPack(shape, dtype, format, tensors) : 1;
 }
 
-// Calls fn(std::type_identity<T>, V, std::type_identity<P>). Places in i32 come
-// one by one.
+// Calls fn(std::type_identity<T>, V, std::type_identity<P>). V is 1 if places
+// are i32.
 template <typename Fn>
 void VisitPlaces(const char* op, DType dtype, int pack, DType places, Fn fn) {
   VisitPool(op, dtype, pack, [&](auto type, auto width) {

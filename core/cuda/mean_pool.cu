@@ -10,7 +10,7 @@ namespace {
 struct MeanPoolArgs {
   PoolShape in, out;
   WindowAxis<int> rows, columns;
-  int divisor;  // 0: the window's own size
+  int divisor;  // 0: the window's size
 
   template <typename A>
   __device__ __forceinline__ A Factor(int row, int column) const {
@@ -84,9 +84,10 @@ __global__ void __launch_bounds__(kPoolThreads)
 constexpr int kMeanLanes = 32;
 constexpr int kMeanDepth = kPoolThreads / kMeanLanes;
 
-// Means over whole images. A block takes kMeanLanes neighbouring packs of one
-// image; its rows of threads share the pixels. Planes, of one pack, are shared
-// by lanes instead, one plane a row.
+// Computes means over whole images. A block processes kMeanLanes adjacent packs
+// of one image; its rows of threads share the pixels. Planes have packs of one
+// element: each row of threads processes one plane, whose pixels its lanes
+// share.
 template <typename T, int V>
 __global__ void __launch_bounds__(kPoolThreads)
     ImageMeanKernel(const T* x, T* y, int pixels, int packs, int groups) {

@@ -26,7 +26,7 @@ bool IsDense(const Tensor& x) {
   return x.IsContiguous() || x.IsContiguous(MemoryFormat::kChannelsLast);
 }
 
-// Strides of axes of one element, which may be anything, do not count.
+// Strides of axes of one element are arbitrary, so they do not count.
 bool SameBytes(const Tensor& a, const Tensor& b) {
   constexpr MemoryFormat kLast = MemoryFormat::kChannelsLast;
   return a.dtype() == b.dtype() &&
@@ -34,7 +34,8 @@ bool SameBytes(const Tensor& a, const Tensor& b) {
           (a.IsContiguous(kLast) && b.IsContiguous(kLast)));
 }
 
-// Shape, dtype and, where it is dense, order of `model`.
+// Returns an empty tensor with the shape and dtype of `model` and, if that is
+// dense, its order.
 Tensor DenseLike(const Tensor& model, const TensorOptions& place) {
   TensorOptions options = place;
   options.dtype = model.dtype();
@@ -42,13 +43,14 @@ Tensor DenseLike(const Tensor& model, const TensorOptions& place) {
   return Tensor::Empty(model.shape(), options);
 }
 
-// Lets the copy be ordered with the other uses of pinned memory.
+// Orders the copy with the other uses of pinned memory.
 void Note(const Tensor& host, const Stream& stream, bool written) {
   if (StreamUse* use = host.storage()->use().get(); use != nullptr)
     written ? use->Write(stream) : use->Read(stream);
 }
 
-// Of memory that its owner pinned, which no StreamUse speaks of.
+// Returns whether the owner of the memory has pinned it; then it has no
+// StreamUse.
 bool PinnedByOthers(const Tensor& host) {
   if (host.storage()->use() != nullptr) return false;
   cudaPointerAttributes attributes{};
@@ -59,8 +61,8 @@ bool PinnedByOthers(const Tensor& host) {
   return attributes.type == cudaMemoryTypeHost;
 }
 
-// Its owner gets it back, and writers go on, when what `stream` was given by
-// now is done.
+// Keeps the memory, and makes writers wait, until the present work of `stream`
+// is done.
 void KeepUntilDone(const Tensor& host, const Stream& stream) {
   struct Kept {
     explicit Kept(const Tensor& tensor) : read(tensor), pin(read.Pin()) {}
@@ -86,7 +88,7 @@ void ToDevice(const Tensor& target, const Tensor& source, bool wait) {
   launch.Check(cudaMemcpyAsync(target.raw_data(), source.raw_data(),
                                source.nbytes(), cudaMemcpyHostToDevice,
                                launch.stream()));
-  // From pageable memory the bytes are taken before the call returns.
+  // A copy from pageable memory has read the bytes when the call returns.
   if (wait && source.storage()->use()) stream.Synchronize();
   if (PinnedByOthers(source) && CurrentCapture() == nullptr)
     KeepUntilDone(source, stream);

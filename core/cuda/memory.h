@@ -14,9 +14,9 @@ namespace baton {
 class Tensor;
 }
 
-// The GPU's memory. core/no_cuda has the same symbols for builds without CUDA:
-// there each throws Error(FailedPrecondition) naming the build option, except
-// DeviceCount, which is 0.
+// Memory of GPUs. core/no_cuda has the same symbols for builds without CUDA:
+// there each throws Error(FailedPrecondition), which names the build option,
+// except DeviceCount, which returns 0.
 namespace baton::cuda {
 
 int DeviceCount();
@@ -29,23 +29,24 @@ void ResetPeak(int device);
 void SetLimit(int device, size_t bytes);
 void ReleaseCached(int device);
 
-// Pinned host memory, cached by size class: the memory that GPUs copy from and
-// to by themselves, beside the CPU's work.
+// These allocate pinned host memory, cached by size class. GPUs copy from and
+// to it without the CPU.
 void* AllocatePinned(size_t bytes);
 void FreePinned(void* data, size_t bytes, const std::vector<Stream>& users);
-// Pins what this process has mapped, for all GPUs, until the last copy of the
-// result goes, which is before it is unmapped. It takes a while: milliseconds
-// for each 10 MB. Throws Error(FailedPrecondition) where CUDA does not pin it.
+// Pins memory that this process has mapped, for all GPUs, until the last copy
+// of the result is destroyed, which must happen before the memory is unmapped.
+// Takes milliseconds for each 10 MB. Throws Error(FailedPrecondition) if CUDA
+// refuses.
 std::shared_ptr<void> Pin(void* data, size_t bytes);
 
-// `target` has `source`'s shape; either side, or both, is on a CUDA device.
-// Casts. Between the CPU and a GPU it has ended on return unless the CPU's side
-// is pinned and `wait` is false.
+// Copies and casts. `target` has `source`'s shape, and at least one of them is
+// on a CUDA device. A copy between the CPU and a GPU has ended on return unless
+// the CPU's side is pinned and `wait` is false.
 void Copy(const Tensor& target, const Tensor& source, bool wait = true);
 void Fill(const Tensor& target, double value);
 
-// Whether the GPUs read each other's memory directly, tried with data; copies
-// between others go by way of the host.
+// Returns whether the two GPUs read each other's memory directly, which is
+// tried with data; copies between others go through the host.
 bool PeersReach(int device, int peer);
 
 }  // namespace baton::cuda

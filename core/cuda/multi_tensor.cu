@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kBatchThreads)
   }
 }
 
-// Bytes.
+// Copies bytes.
 template <typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     CopyIfKernel(const __grid_constant__ Entries batch,
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kBatchThreads)
   }
 }
 
-// One sum for each block.
+// Computes one sum for each block.
 template <typename S, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     SquareKernel(const __grid_constant__ Entries batch, double* sums) {
@@ -129,7 +129,7 @@ __global__ void __launch_bounds__(kBatchThreads)
   if (threadIdx.x == 0) sums[blockIdx.x] = sum;
 }
 
-// The pairs of two types, in few launches.
+// Runs the op on pairs of two types, in few launches.
 template <typename Op, typename T, typename S>
 void RunPairs(const Launch& launch, const std::vector<TensorPair>& pairs,
               DType target, DType source) {

@@ -7,25 +7,27 @@
 
 #include "core/tensor.h"
 
-// Floating tensors of one GPU, all dense, those of a pair in one order of
-// elements and not overlapping.
+// All tensors are floating, dense and on one GPU. Those of a pair have one
+// order of elements and do not overlap.
 namespace baton::cuda {
 
 struct TensorPair {
   Tensor target, source;
 };
 
-// target += source; of one dtype, or f32 and bf16 or f16.
+// Computes target += source. Both have one dtype, or target is f32 and source
+// bf16 or f16.
 void AddPairs(const std::vector<TensorPair>& pairs);
-// target = source, cast.
+// Computes target = source, cast.
 void CopyPairs(const std::vector<TensorPair>& pairs);
-// target = source, of one dtype, unless there is a condition, f32 [], that is
-// 0.
+// Computes target = source, of one dtype, unless `condition`, an f32 [], is
+// defined and 0.
 void CopyPairsIf(const Tensor& condition, const std::vector<TensorPair>& pairs);
-// targets = sources / scale, into f32; not_finite is 1 where one is not.
+// Computes targets = sources / scale, into f32, and sets `not_finite` to 1 if
+// any source is infinite or NaN.
 void UnscalePairs(const std::vector<TensorPair>& pairs, const Tensor& scale,
                   const Tensor& not_finite);
-// Sums of squares, f64 [n]: one for each part of a tensor.
+// Returns sums of squares, f64 [n]: one for each part of a tensor.
 Tensor SquareSums(const std::vector<Tensor>& tensors);
 void ZeroTensors(const std::vector<Tensor>& targets);
 

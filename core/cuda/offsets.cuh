@@ -10,9 +10,10 @@
 
 namespace baton::cuda {
 
-inline constexpr int kMaxAxes = 8;  // left by StridedLoop's merging
+inline constexpr int kMaxAxes = 8;  // after StridedLoop's merging
 
-// Divides with 32 bits where they do: a division of 64 costs ten times more.
+// Divides 32-bit numbers if they suffice: a 64-bit division takes ten times as
+// long.
 __device__ __forceinline__ int64_t Quotient(int64_t a, int64_t b) {
   if (((a | b) >> 32) == 0) {
     return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
@@ -20,8 +21,8 @@ __device__ __forceinline__ int64_t Quotient(int64_t a, int64_t b) {
   return a / b;
 }
 
-// Where elements of a StridedLoop lie in its N operands, as a kernel's
-// argument. Axes count from the innermost.
+// The positions of the elements of a StridedLoop in its N operands, as a
+// kernel's argument. Axes are numbered from the innermost.
 template <int N>
 struct Offsets {
   int rank = 1;
@@ -39,7 +40,7 @@ struct Offsets {
     }
   }
 
-  // The offsets, in elements, of element `index`.
+  // Computes the offsets, in elements, of element `index`.
   __device__ __forceinline__ void At(int64_t index,
                                      int64_t (&offsets)[N]) const {
 #pragma unroll

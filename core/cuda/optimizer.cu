@@ -9,9 +9,9 @@
 namespace baton::cuda {
 namespace {
 
-// A parameter's count of steps, or the number of this one.
+// A parameter's count of steps, or the number of this step.
 struct CountEntry {
-  int64_t* count;  // null: `step` is this one's number
+  int64_t* count;  // null: `step` is the number
   int64_t step;
   int64_t numel;
 };
@@ -24,8 +24,8 @@ struct StepEntry {
   StepEnds ends;
 };
 
-// The factors of each parameter's step, computed on the GPU because that is
-// where a recorded step counts.
+// Computes the factors of each parameter's step on the GPU, because a recorded
+// step counts there.
 template <typename Rule, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     CountKernel(const __grid_constant__ Entries batch, Rule rule,
@@ -41,8 +41,8 @@ __global__ void __launch_bounds__(kBatchThreads)
   }
 }
 
-// Up to kStepRun elements, those at `at`, by the gradient's at `grad_at`.
-// `used`: the slots with a state, as bits.
+// Steps up to kStepRun elements, which begin at `at`, by the gradient's at
+// `grad_at`. `used` has a bit for each slot with a state.
 template <typename Rule, typename T>
 __device__ __forceinline__ void StepRun(
     const StepEntry<Rule::kSlots>& entry,
@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(kBatchThreads)
     StepRun<Rule, T>(entry, step, clipped, used, i, i, chunk.end - i);
 }
 
-// Rows of a parameter [table_rows, width]; of others than those there are,
-// none.
+// Rows of a parameter [table_rows, width]. Rows with an index out of range are
+// ignored.
 template <int kSlots>
 struct RowsEntry {
   StepEntry<kSlots> step;
@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(kBatchThreads)
   constexpr int kRun = kStepRun<T>;
   const typename Rule::template Element<T> step(rule, *factors);
   const ops::GradientClip<T> clipped = ClipOf<T>(limit, scale);
-  const int64_t runs = (entry.width + kRun - 1) / kRun;  // of a row
+  const int64_t runs = (entry.width + kRun - 1) / kRun;  // in a row
   for (int64_t i = int64_t{blockIdx.x} * kBatchThreads + threadIdx.x;
        i < entry.count * runs; i += int64_t{gridDim.x} * kBatchThreads) {
     const int64_t row = i / runs;
@@ -169,7 +169,7 @@ void StepAll(const Launch& launch, const std::vector<ops::StepTarget>& targets,
              const Rule& rule, double limit, const Tensor& factors) {
   std::vector<StepEntry<Rule::kSlots>> entries;
   std::vector<RowsEntry<Rule::kSlots>> of_rows;
-  std::vector<CountEntry> counts;  // of the entries, then of those of rows
+  std::vector<CountEntry> counts;  // first those of entries, then those of rows
   for (const bool rows : {false, true}) {
     for (const ops::StepTarget& target : targets) {
       if (target.value.dtype() != kDTypeOf<T> || target.rows.defined() != rows)

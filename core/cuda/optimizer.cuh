@@ -10,19 +10,20 @@
 #include "core/cuda/launch.h"
 #include "core/tensor.h"
 
-// How steps read and write parameters.
+// How steps read and write parameters on a GPU.
 namespace baton::cuda {
 
-// Elements of f32 or f64 in one access.
+// The number of f32 or f64 elements in one access.
 template <typename T>
 inline constexpr int kStepRun = kPackSize<T>;
 
-// Where a parameter's gradient and its copy of fewer bits are, and their types.
+// The addresses and types of a parameter's gradient and of its copy in a half
+// dtype.
 struct StepEnds {
   const void* grad;
   void* lowered;  // may be null
   DType grad_type, lowered_type;
-  bool aligned;  // these and all others of the parameter
+  bool aligned;  // whether all the parameter's arrays are aligned
 };
 
 template <typename T>
@@ -46,7 +47,8 @@ __device__ __forceinline__ uint16_t BitsOf(__half x) {
   return __half_as_ushort(x);
 }
 
-// Values get those elements of L's copy that they are not when rounded.
+// Overwrites values with elements of L's copy that differ from the rounded
+// values.
 template <typename L>
 __device__ __forceinline__ void TakeBack(const StepEnds& ends, int64_t first,
                                          int64_t left,
@@ -61,7 +63,7 @@ __device__ __forceinline__ void TakeBack(const StepEnds& ends, int64_t first,
   }
 }
 
-// What a step begins from.
+// Loads the values that a step begins from.
 template <typename T>
 __device__ __forceinline__ void LoadValue(const void* from,
                                           const StepEnds& ends, int64_t first,
@@ -94,7 +96,8 @@ inline void* DataOf(const Tensor& x) {
   return x.defined() ? x.raw_data() : nullptr;
 }
 
-// `all`: the value, the gradient, its copy and whatever is there of the state.
+// `all` contains the value, the gradient, the lowered copy and the state
+// tensors.
 template <typename T>
 StepEnds EndsOf(const Tensor& grad, const Tensor& lowered,
                 const std::vector<const Tensor*>& all) {

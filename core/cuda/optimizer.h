@@ -7,9 +7,10 @@
 
 namespace baton::cuda {
 
-// Steps parameters of one GPU, a launch for some hundreds of them. The group is
-// as core/ops/optimizer.h has checked it: dense, all tensors of a target in the
-// same order of elements; rate, scale and skip one tensor for all targets.
+// Steps parameters of one GPU, some hundreds of them in one launch.
+// core/ops/optimizer.h has checked the group: all tensors are dense, those of a
+// target have one order of elements, and rate, scale and skip are each one
+// tensor for all targets.
 void OptimizerStep(const ops::StepGroup& group, double limit);
 
 }  // namespace baton::cuda

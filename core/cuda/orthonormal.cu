@@ -10,10 +10,10 @@ namespace baton::cuda {
 namespace {
 
 constexpr int kThreads = 512;
-// Of what rounding leaves of a column that depends on others.
+// Rounding leaves less than this fraction of a column that depends on others.
 constexpr double kLeast = 1e-6;
 
-// The sum of what all threads give, at all of them.
+// Returns the sum of all threads' values, to all of them.
 __device__ double BlockSum(double own) {
   __shared__ double warps[kThreads / 32];
   const auto thread = static_cast<int>(threadIdx.x);
@@ -42,7 +42,7 @@ struct Columns {
       sum += static_cast<double>(At(i, a)) * static_cast<double>(At(i, b));
     return BlockSum(sum);
   }
-  // Each thread has rows of its own.
+  // Each thread processes its own rows.
   __device__ void Subtract(int from, double factor, int column) const {
     for (int64_t i = threadIdx.x; i < rows; i += kThreads)
       At(i, column) -=
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int pass = 0; pass < 2; ++pass)
       for (int k = 0; k < j; ++k) columns.Subtract(k, columns.Dot(k, j), j);
     const double norm = sqrt(columns.Dot(j, j));
-    // NaN where there was an infinite or NaN one.
+    // The factor is NaN if an element was infinite or NaN.
     columns.Scale(j, norm > kLeast * before ? 1 / norm : 0 * before);
   }
 }

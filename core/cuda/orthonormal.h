@@ -7,7 +7,7 @@
 
 namespace baton::cuda {
 
-// See core/ops/orthonormal.h; by one block, which adds up in double.
+// See core/ops/orthonormal.h. One block does it, and sums in double.
 void OrthonormaliseColumns(const Tensor& matrix);
 
 }  // namespace baton::cuda

@@ -9,26 +9,27 @@
 
 #include "core/stream.h"
 
-// Events of GPUs that threads of any device ask, and drop: for as long as that
-// takes the event's GPU is the thread's.
+// Events of GPUs that threads of any device may query and destroy: the
+// functions make the event's GPU the thread's while they run.
 namespace baton::cuda {
 
-// Destroys the event, of this GPU, when dropped.
+// Destroys the event, of this GPU, with the last copy of the result.
 std::shared_ptr<void> OwnEvent(cudaEvent_t event, int device);
 
-// Whether what was recorded of it has ended. True, with a warning, where the
-// device has failed.
+// Returns whether the work before the event's last record has ended. If the
+// device has failed, logs a warning and returns true.
 bool OwnedEventHasEnded(void* event, int device);
 
-// A point in the work of a GPU's stream, which copies of this share. Both calls
+// A point in the work of a GPU's stream; copies share it. The two functions
 // that throw do so for what the device reports.
 class StreamPoint {
  public:
-  // None yet; throws Error.
+  // Makes a point that is not recorded yet; throws Error.
   explicit StreamPoint(const Stream& stream);
-  // Behind what the stream has been given by now; throws Error.
+  // Moves the point behind the present work of the stream; throws Error.
   void Record();
-  // Whether the stream has got there, as OwnedEventHasEnded; on any thread.
+  // Returns whether the stream has reached the point, like OwnedEventHasEnded;
+  // any thread may call it.
   bool operator()() const;
 
  private:

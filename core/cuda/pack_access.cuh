@@ -7,7 +7,7 @@
 
 #include "core/cuda/device_types.cuh"
 
-// Reads and writes of packs in one access.
+// Reads and writes packs in one access.
 namespace baton::cuda {
 
 template <int kBytes>
@@ -32,7 +32,7 @@ template <>
 struct WordOf<16> {
   using type = uint4;
 };
-// N elements as they lie in memory: one register for two of 16 bits, where an
+// N elements in their memory layout: two of 16 bits take one register, where an
 // array of them would take two.
 template <typename T, int N>
 struct Packed {
@@ -46,7 +46,7 @@ __device__ __forceinline__ Packed<T, N> ReadPack(const T* from) {
   return {*reinterpret_cast<const Word*>(from)};
 }
 
-// Of what is not read again soon: it leaves the caches first.
+// Reads what is not read again soon, so that it leaves the caches first.
 template <int N, typename T>
 __device__ __forceinline__ Packed<T, N> ReadPackOnce(const T* from) {
   using Word = typename Packed<T, N>::Word;
@@ -84,7 +84,7 @@ __device__ __forceinline__ void Unpack(const Packed<T, N>& pack, A (&to)[N]) {
   }
 }
 
-// Values rounded to T.
+// Returns the values rounded to T.
 template <typename T, typename A, int N>
 __device__ __forceinline__ Packed<T, N> Rounded(const A (&values)[N]) {
   Packed<T, N> pack;

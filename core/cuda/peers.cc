@@ -32,7 +32,7 @@ bool Enable(int device, int peer) {
   return error == cudaSuccess || error == cudaErrorPeerAccessAlreadyEnabled;
 }
 
-// Some virtual machines promise access and deliver wrong bytes.
+// Some virtual machines report access and deliver wrong bytes.
 bool BytesArrive(int device, int peer) {
   std::vector<int32_t> sent(1 << 16), received(sent.size(), -1);
   for (size_t i = 0; i < sent.size(); ++i)
@@ -60,7 +60,7 @@ bool Probe(int device, int peer) {
   return false;
 }
 
-// By way of pinned host memory, in two steps on the two devices.
+// Copies through pinned host memory, in two steps on the two devices.
 void CopyThroughHost(const Tensor& target, const Tensor& source,
                      const Stream& out, const Stream& in) {
   const size_t bytes = source.nbytes();
@@ -92,24 +92,25 @@ bool PeersReach(int device, int peer) {
 void CopyBetween(const Tensor& target, const Tensor& source) {
   const Device from = source.device(), to = target.device();
   const bool direct = PeersReach(from.index(), to.index());
-  const Stream lane = Stream::ForCopies(from, to);
-  const Stream out = direct ? lane : Stream::ForCopies(from, Device::Cpu());
+  const Stream copy_stream = Stream::ForCopies(from, to);
+  const Stream out =
+      direct ? copy_stream : Stream::ForCopies(from, Device::Cpu());
   MarkStream(out.device().index(), out.index());
-  MarkStream(lane.device().index(), lane.index());
+  MarkStream(copy_stream.device().index(), copy_stream.index());
   source.storage()->use()->Read(out);
-  target.storage()->use()->Write(lane);
+  target.storage()->use()->Write(copy_stream);
   NoteCopy(target, source);
   if (direct) {
     const DeviceScope scope(to.index());
-    // By address, since a capture refuses cudaMemcpyPeerAsync.
+    // Uses addresses, because a capture refuses cudaMemcpyPeerAsync.
     Check(kOp,
           cudaMemcpyAsync(target.raw_data(), source.raw_data(), source.nbytes(),
-                          cudaMemcpyDeviceToDevice, NativeStream(lane)));
+                          cudaMemcpyDeviceToDevice, NativeStream(copy_stream)));
   } else {
-    CopyThroughHost(target, source, out, lane);
+    CopyThroughHost(target, source, out, copy_stream);
   }
   source.storage()->use()->Extend(out);
-  target.storage()->use()->Extend(lane);
+  target.storage()->use()->Extend(copy_stream);
 }
 
 }  // namespace baton::cuda

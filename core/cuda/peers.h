@@ -7,8 +7,8 @@
 
 namespace baton::cuda {
 
-// Between tensors of one dtype, shape and dense order on two GPUs, on the copy
-// stream of this direction, beside what their current streams compute.
+// Copies between tensors of one dtype, shape and dense order on two GPUs, on
+// the copy stream of this direction, beside the work of their current streams.
 void CopyBetween(const Tensor& target, const Tensor& source);
 
 }  // namespace baton::cuda

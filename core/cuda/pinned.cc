@@ -20,7 +20,7 @@
 namespace baton::cuda {
 namespace {
 
-// Pinning is slow, so blocks are kept, by powers of two.
+// Pinning is slow, so blocks are kept, by powers of two of their size.
 class PinnedPool {
  public:
   void* Allocate(size_t bytes) {
@@ -125,7 +125,7 @@ std::shared_ptr<void> Pin(void* data, size_t bytes) {
   }
   return {data, [](void* pinned) {
             const RelaxedCapture unpinning;
-            // At exit CUDA may have gone before.
+            // At exit CUDA may be gone already.
             if (cudaHostUnregister(pinned) != cudaSuccess) cudaGetLastError();
           }};
 }

@@ -7,13 +7,13 @@
 #include "core/ops/pool.h"
 #include "core/tensor.h"
 
-// Pooling on the GPU of f32, f64, f16 or bf16, checked before. Results lie in
-// the memory order of the forward's x or in `format`. Gradients are gathered,
-// without atomics: they repeat bit for bit.
+// Pooling of f32, f64, f16 or bf16 on a GPU. The caller has checked the
+// arguments. Results have the memory order of the forward's x, or `format`.
+// Gradients are gathered, without atomics: equal calls give equal bits.
 namespace baton::cuda {
 
-// workspace: like y; the place of each maximum in its window. u8, or i32 for
-// windows of more than 256 elements.
+// `workspace` is shaped like y: the position of each maximum in its window, as
+// u8, or as i32 for windows of more than 256 elements.
 ops::MaxPool2dResult MaxPool(const Tensor& x, const Shape& y_shape,
                              const ops::Pool2dOptions& options);
 Tensor MaxPoolBackward(const Tensor& dy, const Tensor& workspace,

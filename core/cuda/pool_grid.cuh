@@ -12,8 +12,9 @@
 #include "core/cuda/pack_access.cuh"
 #include "core/ops/kernel_args.h"
 
-// How pooling's kernels see tensors: [images, height, width, packs], where a
-// pack is of neighbouring channels; in NCHW order N * C images of packs of one.
+// Pooling's kernels treat tensors as [images, height, width, packs]. A pack
+// holds adjacent channels; in NCHW order there are N * C images with packs of
+// one element.
 namespace baton::cuda {
 
 inline constexpr int kPoolThreads = 256;
@@ -31,7 +32,7 @@ struct PoolShape {
   }
   __host__ __device__ int64_t lines() const { return images * height; }
   int64_t image() const { return int64_t{height} * width * packs * pack; }
-  // In elements: where an image begins, and a pack in it.
+  // These return the offset, in elements, of an image, and of a pack in it.
   __device__ __forceinline__ int64_t Image(int64_t image) const {
     return image * (int64_t{height} * width * packs * pack);
   }
@@ -43,10 +44,10 @@ struct PoolShape {
   int height, width, packs, pack;
 };
 
-// Blocks of kPoolThreads over the lines of `shape`, whole lines to a block
-// where they are short.
+// Blocks of kPoolThreads over the lines of `shape`; if lines are short, a block
+// has several whole lines.
 struct PoolGrid {
-  // `other`: what else is accessed with it.
+  // `other` is the shape of the other tensor that the kernel accesses.
   PoolGrid(const char* op, const PoolShape& shape, const PoolShape& other) {
     const auto line = static_cast<unsigned>(std::clamp(
         int64_t{shape.width} * shape.packs, int64_t{1}, int64_t{kPoolThreads}));
@@ -65,7 +66,8 @@ struct PoolGrid {
   dim3 blocks{1}, threads{1};
 };
 
-// Calls body(image, row, column, pack) for what a thread of a PoolGrid does.
+// Calls body(image, row, column, pack) for the work of one thread of a
+// PoolGrid.
 template <typename Body>
 __device__ __forceinline__ void ForEachPack(const PoolShape& shape,
                                             const Body& body) {
@@ -82,7 +84,8 @@ __device__ __forceinline__ void ForEachPack(const PoolShape& shape,
   }
 }
 
-// Of pooling's sizes, whose products are small.
+// Converts pooling's sizes to int, after checking that their products are
+// small.
 inline WindowAxis<int> Narrowed(const char* op, const WindowAxis<int64_t>& w) {
   Require((w.size + 1) * (w.cells + 1) < std::numeric_limits<int>::max() &&
               w.kernel < (1 << 30) && w.stride < (1 << 30),
@@ -95,7 +98,7 @@ inline WindowAxis<int> Narrowed(const char* op, const WindowAxis<int64_t>& w) {
           .padding = narrow(w.padding)};
 }
 
-// Elements of a pack for dense tensors in one order.
+// Returns the number of elements in a pack for dense tensors in one order.
 inline int PoolPack(const Shape& shape, DType dtype, MemoryFormat format,
                     std::initializer_list<const Tensor*> tensors) {
   const int pack = 16 / static_cast<int>(SizeOf(dtype));
@@ -106,7 +109,7 @@ inline int PoolPack(const Shape& shape, DType dtype, MemoryFormat format,
   return pack;
 }
 
-// Calls fn(std::type_identity<T>, V), V an integral constant.
+// Calls fn(std::type_identity<T>, V); V is an integral constant.
 template <typename Fn>
 void VisitPool(const char* op, DType dtype, int pack, Fn&& fn) {
   VisitDeviceFloating(op, dtype, [&](auto type) {

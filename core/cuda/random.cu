@@ -44,13 +44,13 @@ struct Source {
   const uint64_t* ticket;
 };
 
-// In [0, 1): 53 bits from two words.
+// Returns a number in [0, 1) with 53 bits from two words.
 __device__ __forceinline__ double Unit(uint32_t high, uint32_t low) {
   const uint64_t bits = (uint64_t{high} << 32) | low;
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-// Elements of T that a block of four words makes.
+// The number of elements of T that a block of four words gives.
 template <typename T>
 inline constexpr int kPerBlock = std::is_same_v<T, double> ? 2 : 4;
 
@@ -64,7 +64,8 @@ struct Uniform {
                Scaled(w[2] * 0x1p-32), Scaled(w[3] * 0x1p-32)}};
     }
   }
-  // Rounded step by step, as on the CPU; rounding to T must not reach `high`.
+  // Rounds after each operation, as the CPU does; rounding to T must not reach
+  // `high`.
   __device__ T Scaled(double unit) const {
     const double value = __dadd_rn(low, __dmul_rn(range, unit));
     const T rounded = ConvertTo<T>(value);
@@ -108,7 +109,8 @@ struct Normal {
   C mean, stddev;
 };
 
-// Words below `end`, which is p * 2^32 rounded up, are those below it.
+// Compares words with `end`, which is p * 2^32 rounded up: the words below
+// `end` are those below p * 2^32.
 struct Bernoulli {
   explicit Bernoulli(double p)
       : end(static_cast<uint64_t>(std::ceil(p * 4294967296.0))) {}

@@ -7,17 +7,17 @@
 #include "core/cuda/reduce.h"
 
 // A sum is a loop over what is kept (the outputs) around a loop over what is
-// summed (units: packs of elements). Where outputs lie side by side in memory,
-// threads take neighbouring outputs (columns); otherwise a group of threads
-// shares an output (rows). Few outputs are summed in two stages: splits of
-// every output give partial sums [splits, outputs], which are summed again.
+// summed (units: packs of elements). If outputs are adjacent in memory, threads
+// compute adjacent outputs (columns); otherwise a group of threads shares an
+// output (rows). Few outputs are summed in two stages: the splits of every
+// output give partial sums [splits, outputs], which are then summed.
 namespace baton::cuda {
 namespace {
 
 constexpr char kOp[] = "sum";
 constexpr int kThreads = kGroupThreads;
 constexpr int kInFlight = 4;      // loads before the first use
-constexpr int kBlocksWanted = 4;  // a multiprocessor
+constexpr int kBlocksWanted = 4;  // for each multiprocessor
 
 template <typename T>
 inline constexpr int kPackOf = std::min(kPackSize<T>, 8);
@@ -41,7 +41,7 @@ struct Task {
   Offsets<2> kept;     // of x and out
   Offsets<1> reduced;  // of x, in units
   int64_t outputs;
-  int64_t length;  // units of an output
+  int64_t length;  // units for each output
   int64_t splits;
   int64_t per_split;
   double factor;
@@ -60,8 +60,8 @@ __device__ __forceinline__ Pack<T, kPack> Load(const T* x) {
   return *reinterpret_cast<const Pack<T, kPack>*>(x);
 }
 
-// Adds units begin, begin + step, ... of one output to sums, one for each
-// element of a pack.
+// Adds units begin, begin + step, ... of one output to sums, which has one for
+// each element of a pack.
 template <int kPack, typename In, typename Out>
 __device__ __forceinline__ void AddUnits(const Task<In, Out>& task, const In* x,
                                          int64_t begin, int64_t end,
@@ -93,7 +93,7 @@ __device__ __forceinline__ void AddUnits(const Task<In, Out>& task, const In* x,
   }
 }
 
-// Jobs (split, output), outputs innermost; one for each group of threads.
+// Each group of threads does one job (split, output), outputs innermost.
 template <int kPack, typename In, typename Out>
 __global__ void __launch_bounds__(kThreads)
     SumRowsKernel(const __grid_constant__ Task<In, Out> task, int group) {
@@ -122,8 +122,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Jobs (split, line of columns, tile of `across` packs of columns); one for
-// each block, whose threads lie `across` columns by kThreads / across units.
+// Each block does one job (split, line of columns, tile of `across` packs of
+// columns). Its threads process `across` columns by kThreads / across units.
 template <int kPack, typename In, typename Out>
 __global__ void __launch_bounds__(kThreads)
     SumColumnsKernel(const __grid_constant__ Task<In, Out> task, int across,
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// What is kept of a sum (operands x and out), and what is summed (x).
+// The loops over what is kept (operands x and out) and over what is summed (x).
 struct Loops {
   StridedLoop<2> kept;
   StridedLoop<1> reduced;
@@ -178,7 +178,7 @@ struct Loops {
     return kept.inner_stride(0) == 1 && kept.inner_size() >= 4 &&
            (reduced.inner_stride(0) != 1 || reduced.numel == 1);
   }
-  // Whether packs of elements tile the lines that threads walk along.
+  // Returns whether packs of elements tile the lines along which threads walk.
   template <typename In>
   bool FitPacks(const In* x) const {
     constexpr int64_t kPack = kPackOf<In>;
@@ -192,7 +192,8 @@ struct Loops {
   }
 
  private:
-  // Whether all dims but, where it is `packed`, the innermost keep alignment.
+  // Returns whether the strides of all dims keep packs aligned; the innermost
+  // dim does not count if it is `packed`.
   static bool StepsFit(const Dims& sizes, const Dims& strides, int64_t pack,
                        bool packed) {
     const size_t outer = packed ? sizes.size() - 1 : sizes.size();
@@ -222,7 +223,7 @@ int64_t SplitsFor(const Launch& launch, int64_t blocks, int64_t length,
       wanted, 1, std::max<int64_t>(length / (2 * kInFlight * step), 1));
 }
 
-// The shape of one launch; the same for both kernels.
+// The form of one launch, for either kernel.
 struct Plan {
   bool columns = false;
   bool packs = false;

@@ -12,22 +12,23 @@
 // sums in f64, integers in i64, everything else in f32.
 namespace baton::cuda {
 
-// As in core/cpu/reduce.h.
+// Like core/cpu/reduce.h.
 void SumAxes(const Tensor& out, const Tensor& x,
              const std::vector<bool>& reduced, double factor);
 
 void FindExtremes(Extreme extreme, const Tensor& values, const Tensor& indices,
                   const Tensor& x, int axis);
 
-// mean [] of (x - y)^2, and dx = its gradient times dy [], whose dtype is x's;
-// x, y and dx are floating, of one dtype, and dense in one order.
+// These compute mean [] of (x - y)^2, and its gradient times dy [] as dx. dy
+// has x's dtype; x, y and dx are floating, of one dtype, and dense in one
+// order.
 void MeanSquaredDifference(const Tensor& mean, const Tensor& x,
                            const Tensor& y);
 void MeanSquaredDifferenceBackward(const Tensor& dx, const Tensor& x,
                                    const Tensor& y, const Tensor& dy);
 
-// total [], floating = factor * sum of `parts`: dense, f64 for an f64 total,
-// else f32.
+// Computes total [], floating, = factor * sum of `parts`, which are dense: f64
+// for an f64 total, otherwise f32.
 void SumParts(const Tensor& total, const Tensor& parts, double factor);
 
 }  // namespace baton::cuda

@@ -8,10 +8,9 @@
 
 namespace baton::cuda {
 
-// Gives something of a device back where no error may be thrown, as where an
-// owner ends. Where a thread has no device the runtime would take its first
-// one, with a context there, for whatever it is asked; and the process may be
-// ending.
+// Releases something of a device where no error may be thrown, such as in a
+// destructor. If a thread has chosen no device, the runtime would use the first
+// one, and make a context there, for any call; and the process may be ending.
 template <typename Function>
 void OnDevice(int device, const Function& release) {
   CatchErrors([&] {

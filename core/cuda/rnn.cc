@@ -6,7 +6,7 @@
 #include "core/cuda/launch.h"
 #include "core/cuda/rnn_layout.h"
 
-// What is saved: the packed weights and cuDNN's reserve.
+// `saved` contains the packed weights and cuDNN's reserve space.
 namespace baton::cuda {
 namespace {
 
@@ -68,7 +68,7 @@ RnnResult RnnForward(const RnnInputs& inputs, const RnnOptions& options,
   const Tensor reserve = Bytes(in.x, sizes.reserve);
   Zero(launch, weights);  // between the weights, too
   layout.Pack(weights, in.weights);
-  // All sequences are as long as x says, so no lengths on the device.
+  // All sequences have the length of x, so no lengths are passed on the device.
   CheckCudnn(op, cudnnRNNForward(
                      layout.handle(), layout.rnn(), mode, nullptr, layout.x(),
                      in.x.raw_data(), layout.y(), result.y.raw_data(),
@@ -89,7 +89,7 @@ RnnGradients RnnBackward(const RnnInputs& inputs, const RnnResult& result,
   const Tensor dh = dh_in.Contiguous();
   const Tensor dc = dc_in.defined() ? dc_in.Contiguous() : dc_in;
   const Tensor& weights = result.saved[0];
-  // cuDNN writes to it, and there may be another backward pass.
+  // cuDNN writes to the reserve space, and there may be another backward pass.
   const Tensor reserve = result.saved[1].Clone();
   RnnGradients grads = {
       Tensor::EmptyLike(in.x), Tensor::EmptyLike(in.h), {}, {}};

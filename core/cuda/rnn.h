@@ -6,9 +6,9 @@
 #include "core/ops/rnn.h"
 #include "core/tensor.h"
 
-// Recurrent layers through cuDNN, in f32 (rounded to TF32 where
-// core/precision.h allows it), f64, f16 and bf16. Arguments are checked and on
-// one device, states are defined, results are not empty.
+// Recurrent layers through cuDNN, in f32 (rounded to TF32 if core/precision.h
+// allows it), f64, f16 and bf16. The caller has checked the arguments; all
+// tensors are on one device, states are defined, results are not empty.
 namespace baton::cuda {
 
 ops::RnnResult RnnForward(const ops::RnnInputs& in,

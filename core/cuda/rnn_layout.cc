@@ -20,7 +20,7 @@ struct Types {
 Types TypesOf(const char* op, DType dtype) {
   switch (dtype) {
     case DType::kF32:
-      // The default would round to TF32.
+      // The default would round f32 to TF32.
       return {CUDNN_DATA_FLOAT, CUDNN_DATA_FLOAT,
               Tf32Allowed() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH};
     case DType::kF64:
@@ -98,9 +98,9 @@ RnnLayout::TempBytes RnnLayout::TempSizes(cudnnForwardMode_t mode) const {
   return sizes;
 }
 
-// cuDNN numbers the gates' products with x from 0 and those with h behind them,
-// in PyTorch's order, and says where each gate's matrix and bias lie. Gates
-// that follow each other there are one piece.
+// cuDNN numbers the gates' products with x from 0 and those with h after them,
+// in PyTorch's order, and returns the place of each gate's matrix and bias.
+// Gates that are adjacent there form one piece.
 std::vector<RnnLayout::Piece> RnnLayout::Pieces(
     const Tensor& block, const std::vector<Tensor>& weights, size_t i) const {
   const int64_t gates = ops::GatesOf(options_.cell);

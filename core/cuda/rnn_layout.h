@@ -29,8 +29,8 @@ class OldDescriptor {
   T made_ = nullptr;
 };
 
-// What cuDNN knows of one call: cell, extents, types, and where weights lie in
-// the one block that it wants them in. Confined to the call.
+// Describes one call to cuDNN: cell, extents, types, and the places of the
+// weights in the single block that cuDNN requires. Confined to the call.
 class RnnLayout {
  public:
   RnnLayout(const char* op, cudnnHandle_t handle, const ops::RnnInputs& in,
@@ -54,7 +54,7 @@ class RnnLayout {
   void Unpack(const Tensor& block, const std::vector<Tensor>& weights) const;
 
  private:
-  // A stretch that lies in one piece both in the block and in a weight.
+  // A range of bytes that is contiguous both in the block and in a weight.
   struct Piece {
     char* in_block;
     char* in_weight;
@@ -63,7 +63,7 @@ class RnnLayout {
 
   void DescribeRnn(const ops::RnnInputs& in);
   void DescribeData(const ops::RnnInputs& in);
-  // Those of weight i of `weights`.
+  // Returns the pieces of weights[i].
   std::vector<Piece> Pieces(const Tensor& block,
                             const std::vector<Tensor>& weights, size_t i) const;
 

@@ -5,9 +5,9 @@
 #include "core/cuda/launch.h"
 #include "core/cuda/sorted_entries.cuh"
 
-// Finds rows that are there several times: numbers are sorted, and the first of
-// each stands for all. Nothing depends on how many there are, so that no one
-// waits to be told.
+// Finds rows that occur several times: numbers are sorted, and the first of
+// equal ones represents them. No size depends on how many there are, so the
+// host need not wait for that number.
 namespace baton::cuda {
 namespace {
 

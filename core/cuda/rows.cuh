@@ -11,7 +11,7 @@
 #include "core/cuda/group_reduce.cuh"
 #include "core/tensor.h"
 
-// What kernels share that give each dense row to a group of threads
+// The parts shared by kernels that give each dense row to a group of threads
 // (group_reduce.cuh), which reads it in packs.
 namespace baton::cuda {
 
@@ -32,8 +32,8 @@ __device__ __forceinline__ void StoreAs(T* y, int64_t pack,
   reinterpret_cast<Pack<T, kPack>*>(y)[pack] = stored;
 }
 
-// Calls row(index, live, member) with every row for its group; all threads of
-// a block make equally many calls.
+// Calls row(index, live, member) for each row of the thread's group. All
+// threads of a block make the same number of calls.
 template <typename Row>
 __device__ __forceinline__ void ForRows(int64_t rows, int group, Row row) {
   const int groups = kGroupThreads / group;
@@ -45,7 +45,8 @@ __device__ __forceinline__ void ForRows(int64_t rows, int group, Row row) {
   }
 }
 
-// Whether rows of `width` elements are whole packs in all of `tensors`.
+// Returns whether rows of `width` elements consist of whole packs in all of
+// `tensors`.
 template <typename T>
 bool FitPacks(int64_t width, std::initializer_list<const Tensor*> tensors) {
   bool fit = width % kPackSize<T> == 0;
@@ -53,7 +54,7 @@ bool FitPacks(int64_t width, std::initializer_list<const Tensor*> tensors) {
   return fit;
 }
 
-// Calls run(type of the first, constant of a pack's size).
+// Calls run(type of the first tensor, integral constant of the pack's size).
 template <typename Run>
 void VisitPacks(const char* op, std::initializer_list<const Tensor*> tensors,
                 Run run) {

@@ -10,18 +10,19 @@
 namespace baton::cuda {
 namespace {
 
-constexpr size_t kAtOnce = 8;  // batches of one launch
+constexpr size_t kAtOnce = 8;  // batches in one launch
 
 struct RunningEntry {
   float *mean, *variance;
   int64_t* count;  // null: none
   int64_t numel;   // channels
   const float* batches[kAtOnce];
-  int taken;  // of them
+  int taken;  // number of them in this launch
   double momentum;
 };
 
-// A thread a channel, batch after batch, rounding as one update a batch does.
+// One thread processes one channel, batch after batch, and rounds as one update
+// for each batch would.
 template <typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     RunningKernel(const __grid_constant__ Entries list) {

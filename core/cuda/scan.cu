@@ -10,10 +10,10 @@
 #include "core/cuda/offsets.cuh"
 #include "core/cuda/scan.h"
 
-// Short lines, and many lines side by side, take a thread each. Others take a
-// block each; where such lines are few and long, they are cut into chunks,
-// whose sums are scanned first. CUB's scan of a whole device would not give the
-// same bits each time.
+// Short lines, and many adjacent lines, take one thread each. Other lines take
+// one block each. If such lines are few and long, they are divided into chunks,
+// whose sums are scanned first. CUB's scan of a whole device would not give
+// equal bits in equal calls.
 namespace baton::cuda {
 namespace {
 
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// sums[line * chunks + chunk] of `chunk_size` elements each.
+// Writes to sums[line * chunks + chunk] the sum of `chunk_size` elements.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     ChunkSumsKernel(const __grid_constant__ ScanTask<T> task, int64_t chunks,
@@ -72,8 +72,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// `before`: the scanned sums of chunks; null where a chunk is a whole line.
-// out may be x.
+// `before` holds the scanned sums of chunks, or is null if a chunk is a whole
+// line. out may be x.
 template <typename T>
 __global__ void __launch_bounds__(kThreads)
     ScanChunksKernel(const __grid_constant__ ScanTask<T> task, int64_t chunks,

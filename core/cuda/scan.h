@@ -7,7 +7,7 @@
 
 namespace baton::cuda {
 
-// As in core/cpu/scan.h, but f32, f16 and bf16 sum in f32. Equal calls give
+// Like core/cpu/scan.h, but f32, f16 and bf16 sum in f32. Equal calls give
 // equal bits.
 void CumSum(const Tensor& out, const Tensor& x, int axis, bool reverse);
 

@@ -11,13 +11,13 @@
 #include "core/cuda/offsets.cuh"
 #include "core/cuda/sorted_entries.cuh"
 
-// What writes by index, where sources may meet in one cell. With many lines
-// along the axis, or short ones, a thread takes a line and keeps its order.
-// Otherwise entries are sorted by cell, and runs of one cell are summed in
-// chunks: a run within a chunk is added to its cell at once; of one that goes
-// on into later chunks, the sums of its pieces are kept (`heads` of a chunk
-// belong to a run from an earlier chunk, `tails` to one that begins there) and
-// the chunk where the run begins adds them up.
+// Kernels that write by index, where several sources may have one cell. With
+// many lines along the axis, or short ones, one thread processes a line in
+// order. Otherwise entries are sorted by cell, and runs of one cell are summed
+// in chunks. A run that is within one chunk is added to its cell at once. If a
+// run spans several chunks, each chunk stores the sum of its piece: in `heads`
+// if the run comes from an earlier chunk, in `tails` if it begins in this one.
+// The chunk where the run begins then adds up the pieces.
 namespace baton::cuda {
 namespace {
 
@@ -100,9 +100,9 @@ __global__ void __launch_bounds__(kThreads)
 // Entries sorted by cell, each a row of `width` elements.
 template <typename T>
 struct RunTask {
-  T* out;           // rows by cell
-  const T* source;  // rows by number of source
-  Offsets<2> rows;  // of source, second, in the order of its numbers
+  T* out;           // a row for each cell
+  const T* source;  // a row for each number of a source
+  Offsets<2> rows;  // source is the second operand, in the order of its numbers
   const uint32_t* cells;
   const int32_t* sources;
   int64_t count;
@@ -113,7 +113,8 @@ struct RunTask {
   Sum<T>* heads;  // [chunks, width]
   Sum<T>* tails;  // [chunks, width]
 
-  // Whether the run at `entry` holds the entry before it, or behind it.
+  // Returns whether the entry before belongs to the run of `entry`. The next
+  // function asks for the entry after.
   __device__ __forceinline__ bool FromBefore(int64_t entry) const {
     return entry > 0 && cells[entry - 1] == cells[entry];
   }
@@ -207,7 +208,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Sums runs in chunks that are about as long as there are chunks.
+// Sums runs in chunks whose length is about their number.
 template <typename T>
 void AddRuns(const char* op, RunTask<T> task, Device device) {
   const auto root = std::bit_ceil(static_cast<uint64_t>(std::sqrt(task.count)));
@@ -244,7 +245,8 @@ RunTask<T> RunsOf(const char* op, const SortedEntries& entries,
           .tails = nullptr};
 }
 
-// Calls fn(type) with T, or with a number of its size where only moved.
+// Calls fn(type) with T, or with an unsigned type of its size if elements are
+// only moved.
 template <typename Fn>
 void VisitMoved(ScatterMode mode, DType dtype, Fn fn) {
   if (mode == ScatterMode::kAdd) return VisitDeviceType(dtype, fn);
@@ -290,8 +292,8 @@ void ScatterLines(const char* op, ScatterMode mode, const Tensor& out, int axis,
   });
 }
 
-// `loop`: of the index, dense, and `out` without the axis, whose size and
-// stride follow.
+// `loop` is over the dense index and `out` without the axis; `size` and
+// `stride` are those of the axis.
 void FillCells(const char* op, const SortedEntries& entries,
                const Tensor& index, const StridedLoop<2>& loop, int64_t size,
                int64_t stride) {

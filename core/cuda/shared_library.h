@@ -11,15 +11,17 @@
 
 namespace baton::cuda {
 
-// A library that is opened when it is first needed, and stays. Immutable.
+// A library that is opened when it is first needed, and is never closed.
+// Immutable.
 class SharedLibrary {
  public:
-  // By its `soname`, or at `path`, where the toolkit of this build has it, for
-  // machines that do not list it. FailedPrecondition names `what` is missing.
+  // Opens the library by its `soname` or, for machines that do not list it, at
+  // `path`, where the toolkit of this build has it. FailedPrecondition says
+  // that `what` is missing.
   static absl::StatusOr<SharedLibrary> Open(const char* what,
                                             const char* soname,
                                             const char* path);
-  // FailedPrecondition where it has no such function.
+  // Returns FailedPrecondition if the library has no such function.
   template <typename Function>
   absl::Status Find(const char* name, Function& function) const {
     void* found = nullptr;

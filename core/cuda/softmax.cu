@@ -8,8 +8,8 @@
 #include "core/cuda/rows.cuh"
 #include "core/cuda/softmax.h"
 
-// A group of threads takes a row and reads it twice: once for what all its
-// elements need, then, from the cache, to write.
+// A group of threads processes a row and reads it twice: first for what all its
+// elements need, then, from the cache, to write the result.
 namespace baton::cuda {
 namespace {
 
@@ -65,8 +65,8 @@ __device__ __forceinline__ void Include(Exponentials<C>& seen,
   for (int j = 0; j < kPack; ++j) seen.sum += Exp(values[j] - seen.max);
 }
 
-// Labels [rows], and what they want of each class: of its own `kept` times the
-// class's weight, and of every one `spread` times its weight.
+// The target that each of the labels [rows] stands for: `kept` times the weight
+// of its own class, and `spread` times the weight of every class.
 template <typename T>
 struct ClassTargets {
   using C = Compute<T>;
@@ -89,8 +89,8 @@ struct ClassTargets {
   }
 };
 
-// What cross entropy wants from log-softmax beside it: the losses of rows and
-// their weights in a mean; null pointers otherwise.
+// What cross entropy computes in addition to log-softmax: the losses of the
+// rows and their weights in a mean. The pointers are null in other ops.
 template <typename T>
 struct RowLosses {
   ClassTargets<T> targets;
@@ -98,8 +98,8 @@ struct RowLosses {
   Compute<T>* shares = nullptr;
 };
 
-// The loss of a row. All threads of the block call, `live` or not; `LogOf(c)`
-// is the class's log-softmax.
+// Writes the loss of a row. All threads of the block must call it, `live` or
+// not; `LogOf(c)` is the class's log-softmax.
 template <typename T, typename LogOf>
 __device__ __forceinline__ void StoreLoss(const RowLosses<T>& wanted,
                                           int64_t row, bool live, int member,
@@ -200,7 +200,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Row i of dx is that of the loss's gradient dy[i * dy_step] / *divisor.
+// Writes to row i of dx the gradient for the loss's gradient dy[i * dy_step] /
+// *divisor.
 template <int kPack, typename T>
 __global__ void __launch_bounds__(kThreads)
     CrossEntropyBackwardKernel(T* dx, const T* log_softmax,
@@ -237,7 +238,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// `weight_sum` is defined where weights are spread.
+// `weight_sum` is defined if there are weights and label smoothing.
 template <typename T>
 ClassTargets<T> TargetsOf(const Tensor& labels, int64_t classes,
                           const ClassLossOptions& options,
@@ -267,7 +268,8 @@ Tensor SumOfSpreadWeights(const ClassLossOptions& options) {
   return sum;
 }
 
-// `parts` as CrossEntropy's, with labels and options; undefined without.
+// `parts`, labels and options are those of CrossEntropy; without it, they are
+// undefined.
 template <bool kLog>
 void RunForward(const Launch& launch, const Tensor& y, const Tensor& x,
                 const Tensor& labels = {}, const Tensor& parts = {},
@@ -336,7 +338,7 @@ void CrossEntropy(const Tensor& parts, const Tensor& log_softmax,
                         {&logits, &labels, &options.weight});
     RunForward<true>(launch, log_softmax, logits, labels, parts, options);
   } else {
-    parts.Fill(std::nan(""));  // no label is in range of no classes
+    parts.Fill(std::nan(""));  // there are no classes, so no label is valid
   }
 }
 

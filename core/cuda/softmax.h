@@ -6,7 +6,8 @@
 #include "core/ops/loss_args.h"
 #include "core/tensor.h"
 
-// Over the last axis of dense floating tensors of one shape, on a GPU.
+// These work along the last axis of dense floating tensors of one shape, on a
+// GPU.
 namespace baton::cuda {
 
 void Softmax(const Tensor& y, const Tensor& x);
@@ -14,8 +15,8 @@ void LogSoftmax(const Tensor& y, const Tensor& x);
 void SoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 void LogSoftmaxBackward(const Tensor& dx, const Tensor& dy, const Tensor& y);
 
-// As in core/cpu/softmax.h, but labels need not be in range: a row whose label
-// is not has a loss, and a gradient, of NaN.
+// Like core/cpu/softmax.h, but labels need not be in range: for a label that is
+// not, the loss and the gradient of the row are NaN.
 void CrossEntropy(const Tensor& parts, const Tensor& log_softmax,
                   const Tensor& logits, const Tensor& labels,
                   const ClassLossOptions& options);

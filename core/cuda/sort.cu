@@ -13,16 +13,16 @@
 #include "core/cuda/sort.h"
 
 // All lines are sorted at once, by keys that are unsigned numbers: the line's
-// number in the upper half and the element's order in the lower. Where the
-// element takes the whole key, a second sort, which keeps the order of the
-// first, brings the lines together.
+// number in the upper half and the element's order in the lower. If the element
+// needs the whole key, a second, stable sort brings the lines together.
 namespace baton::cuda {
 namespace {
 
 constexpr char kOp[] = "sort";
 constexpr int kThreads = 256;
 
-// Numbers in the order of the values: NaN last, and -0 as 0.
+// Returns numbers that have the order of the values; NaN is last, and -0 is
+// equal to 0.
 template <typename T>
 __device__ __forceinline__ auto OrderOf(T element) {
   using C = Compute<T>;
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The first `kept` of each line of `size`.
+// Copies the first `kept` elements of each line of `size`.
 template <typename Unit>
 __global__ void __launch_bounds__(kThreads)
     TakeKernel(const Unit* x, const int32_t* sources, Unit* values,
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Keys and where they come from, before and after a sort.
+// Keys and their sources, before and after a sort.
 class SortBuffers {
  public:
   SortBuffers(int64_t count, Device device)
@@ -98,7 +98,7 @@ class SortBuffers {
   const Tensor& key_memory() const { return keys_; }
   const Tensor& source_memory() const { return sources_; }
 
-  // By the keys' lowest `bits`; equal ones keep their order.
+  // Sorts by the keys' lowest `bits`; equal keys keep their order.
   void Sort(const Launch& launch, int bits) {
     const auto sort = [&](void* workspace, size_t& bytes) {
       launch.Check(cub::DeviceRadixSort::SortPairs(

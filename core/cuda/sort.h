@@ -7,7 +7,7 @@
 
 namespace baton::cuda {
 
-// As in core/cpu/sort.h; throws Error for more than 2^31 - 1 elements.
+// Like core/cpu/sort.h; throws Error for more than 2^31 - 1 elements.
 void Sort(const Tensor& values, const Tensor& indices, const Tensor& x,
           bool descending);
 

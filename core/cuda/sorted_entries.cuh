@@ -7,21 +7,21 @@
 
 #include "core/tensor.h"
 
-// How sources that may meet in one cell are sent there in a fixed order without
-// a thread for each cell: entries (cell, source) are sorted by cell, stably.
+// Brings sources that may have the same cell into a fixed order, without a
+// thread for each cell: entries (cell, source) are sorted by cell, stably.
 namespace baton::cuda {
 
 class SortedEntries {
  public:
-  // Memory for `count` entries with cells in [0, none], where `none` is what
-  // goes nowhere. Throws Error led by `op` above 2^31 - 1 entries or 2^32 - 2
-  // cells.
+  // Allocates memory for `count` entries with cells in [0, none]; entries of
+  // the cell `none` go nowhere. Throws Error led by `op` above 2^31 - 1 entries
+  // or 2^32 - 2 cells.
   SortedEntries(const char* op, int64_t count, int64_t none, Device device);
 
-  // Written by the caller before Sort, entry by entry in order of sources.
+  // The caller writes these before Sort, entry by entry in order of sources.
   uint32_t* unsorted_cells() const { return Column<uint32_t>(0); }
 
-  // On the thread's current stream.
+  // Sorts on the thread's current stream.
   void Sort() const;
 
   int64_t count() const { return count_; }

@@ -10,8 +10,8 @@ namespace {
 
 constexpr int kThreads = kGroupThreads;
 
-// What a thread does to dense x and y: body(index of a pack) and, for what is
-// left behind the last pack, rest(index of an element).
+// Calls body(index of a pack) for a thread's packs of dense x and y, and
+// rest(index of an element) for its elements after the last pack.
 template <int kPack, typename Body, typename Rest>
 __device__ __forceinline__ void ForPacks(int64_t count, Body body, Rest rest) {
   const int64_t step = int64_t{gridDim.x} * kThreads;

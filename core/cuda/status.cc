@@ -11,7 +11,8 @@ namespace baton::cuda {
 void Check(const char* op, cudaError_t error) {
   if (error == cudaSuccess) [[likely]]
     return;
-  cudaGetLastError();  // what is reported here is not reported again
+  cudaGetLastError();  // an error that is reported here must not be reported
+                       // again
   Fail(op,
        absl::StrCat("CUDA: ", cudaGetErrorName(error), ": ",
                     cudaGetErrorString(error)),
@@ -39,9 +40,9 @@ DeviceScope::DeviceScope(int device) {
   Check("device", error);
 }
 
-// cudaSetDevice makes a context where there is none, of hundreds of megabytes.
-// So a former device without one was never chosen: the thread had it by
-// default, and stays at the new one.
+// cudaSetDevice makes a context of hundreds of megabytes if there is none. A
+// former device without one was never chosen, but only the thread's default. So
+// the thread stays at the new device.
 DeviceScope::~DeviceScope() {
   int device = former_;
   if (cudaGetDevice(&device) == cudaSuccess && device != former_ &&

@@ -10,7 +10,7 @@ namespace baton::cuda {
 // Throws Error(Internal, "[op] CUDA: NAME: text") unless `error` is success.
 void Check(const char* op, cudaError_t error);
 
-// Makes `device` the calling thread's while it lives.
+// Makes `device` the calling thread's device while the scope lives.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);

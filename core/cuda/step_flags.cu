@@ -12,11 +12,11 @@ namespace {
 
 constexpr char kOp[] = "step_flag";
 
-// The host's words are looked at less often than the flag, which is nearer.
+// Reads the host's words less often than the flag, which is nearer.
 constexpr unsigned kLooks = 64;
 constexpr unsigned kPause = 50;  // nanoseconds
 
-// Of StepNumber (core/step_flags.cc).
+// The words of StepNumber (core/step_flags.cc).
 enum Word { kStep = 0, kGivenUp = 1, kDecided = 2 };
 
 __global__ void AwaitKernel(const volatile uint64_t* flag,
@@ -69,8 +69,8 @@ void Load(Kernel* kernel) {
 void LoadFlagKernels(int device) {
   const DeviceScope scope(device);
   Load(AwaitKernel);
-  // A multiprocessor cannot give kernels more shared memory while one stays
-  // there that wants little, and a wait may stay long.
+  // Otherwise a multiprocessor could not give other kernels more shared memory
+  // while this kernel, which uses little, waits there; and it may wait long.
   Check(kOp, cudaFuncSetAttribute(
                  AwaitKernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                  cudaSharedmemCarveoutMaxShared));

@@ -8,13 +8,14 @@
 #include "core/stream.h"
 #include "core/tensor.h"
 
-// What core/step_flags.h is made of on GPUs; `words` are StepNumber's, in
-// pinned memory. Raises and waits may be captured, and all throw Error for what
-// the device reports. core/no_cuda has the same symbols.
+// Implements core/step_flags.h on GPUs. `words` are those of StepNumber, in
+// pinned memory. Raises and waits may be captured. All functions throw Error
+// for what the device reports. core/no_cuda has the same symbols.
 namespace baton::cuda {
 
-// Loads the kernels of both: the first launch of a kernel that is not loaded
-// waits for those that run, and so for a flag that it may itself be to raise.
+// Loads the kernels of these functions. The first launch of a kernel that is
+// not loaded waits for running kernels, and so for a flag that it may itself
+// have to raise.
 void LoadFlagKernels(int device);
 void BeginStep(uint64_t* words, uint64_t step, const Stream& stream);
 void DecideStep(const uint64_t* flag, uint64_t* words, const Tensor& skip);

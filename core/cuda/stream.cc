@@ -17,7 +17,7 @@ namespace baton::cuda {
 namespace {
 
 constexpr int kMaxDevices = 64;
-// One may wait for a GPU, as where memory is unpinned.
+// One of them may be waiting for a GPU, for example while memory is unpinned.
 constexpr int kCallThreads = 2;
 
 cudaEvent_t NewEvent() {
@@ -26,7 +26,7 @@ cudaEvent_t NewEvent() {
   return event;
 }
 
-// A stream, and the event that others wait for.
+// A CUDA stream, and the event by which other streams wait for it.
 class Queue {
  public:
   // Null before its first use.
@@ -36,15 +36,14 @@ class Queue {
     return found != nullptr ? found : Make(device, companion);
   }
 
-  // Works on `adopted` from now on or, where that is null, on a stream of its
-  // own once more.
+  // Uses `adopted` from now on or, if it is null, a stream of its own again.
   void Replace(cudaStream_t adopted) {
     MutexLock lock(mutex_);
     stream_.store(adopted, std::memory_order_release);
   }
 
-  // Runs wait(event) after recording the event: later records do not change
-  // what was waited for.
+  // Calls wait(event) after recording the event, before anyone records it
+  // again.
   template <typename Wait>
   void Signal(int device, cudaStream_t stream, Wait wait) {
     MutexLock lock(mutex_);
@@ -75,7 +74,8 @@ Queue& QueueOf(int device, int stream) {
   Require(device >= 0 && device < kMaxDevices && stream >= 0 &&
               stream < kAllStreams,
           "stream", "no stream ", stream, " of cuda:", device);
-  // Never destroyed: threads may still use them while the process ends.
+  // Never destroyed, because threads may still use the streams while the
+  // process ends.
   static auto* const queues =
       new std::array<std::array<Queue, kAllStreams>, kMaxDevices>;
   return (*queues)[static_cast<size_t>(device)][static_cast<size_t>(stream)];
@@ -113,8 +113,8 @@ void SynchronizeStream(int device, int stream) {
   Check("synchronize", cudaStreamSynchronize(NativeOf(device, stream)));
 }
 
-// What the stream was given ends before its next handle is used, so that
-// whoever waits for it, by its number, waits for enough.
+// Waits for the present work before the handle changes, because whoever waits
+// for the stream, by its number, must not miss that work.
 void Adopt(int device, int stream, void* handle) {
   Require(CurrentCapture() == nullptr, "stream",
           "no stream is adopted within a recording");
@@ -137,8 +137,8 @@ void Disown(int device, int stream) {
   queue.Replace(nullptr);
 }
 
-// One by one, since waiting for a device as a whole would end what another
-// thread captures there.
+// Waits for the streams one by one, because waiting for the whole device would
+// end a capture of another thread.
 void SynchronizeDevice(int device) {
   Require(CurrentCapture() == nullptr, "synchronize",
           "nothing can be waited for within a recording");
@@ -168,8 +168,9 @@ void WaitForStream(int waiter_device, int waiter, int awaited_device,
       });
 }
 
-// A call holds up what its stream is given next: calls have a stream of their
-// own, and are made on a thread that may use the device, as CUDA's may not.
+// A callback delays later work of its stream, so callbacks have a stream of
+// their own. `then` runs on a thread that may use the device; CUDA's thread may
+// not.
 void CallAfter(int device, int stream, std::function<void(absl::Status)> then) {
   Require(CurrentCapture() == nullptr, "stream",
           "nothing is called back from a recording");
@@ -190,7 +191,7 @@ void CallAfter(int device, int stream, std::function<void(absl::Status)> then) {
         });
   };
   const DeviceScope scope(device);
-  // A host function of its successor is not called where the device fails.
+  // cudaLaunchHostFunc, which replaces this, does not call if the device fails.
   Check("stream", cudaStreamAddCallback(calls, post, kept.get(), 0));
   kept.release();
 }

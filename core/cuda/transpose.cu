@@ -7,8 +7,8 @@
 #include "core/cuda/launch.h"
 #include "core/cuda/loop.cuh"
 
-// Copies between NCHW and NHWC, and of transposed matrices: tiles go by way of
-// shared memory, so that both sides are touched in whole rows.
+// Copies between NCHW and NHWC, and copies transposed matrices. Tiles go
+// through shared memory, so that both sides are accessed in whole rows.
 namespace baton::cuda {
 namespace {
 
@@ -17,12 +17,13 @@ using Loop = StridedLoop<2>;
 constexpr int kLanes = 32;
 constexpr int kWarps = 8;
 
-// Elements along a tile's side: small ones need more of them in flight.
+// The number of elements along a tile's side: small elements need more of them
+// in flight.
 template <typename T>
 inline constexpr int kSide = sizeof(T) <= 2 ? 64 : 32;
 
-// Planes of `rows` x `columns`. Columns are dense in the target, rows in the
-// source.
+// Planes of `rows` x `columns` elements. Columns are dense in the target, rows
+// in the source.
 struct Planes {
   uint32_t tiles;
   Divider tiles_in_row, tiles_in_column;
@@ -107,7 +108,8 @@ __global__ void __launch_bounds__(kLanes* kWarps)
   }
 }
 
-// The dim, not the innermost, in which the source is dense; else -1.
+// Returns the dim, other than the innermost one, in which the source is dense,
+// or -1.
 int DenseSourceDim(const Loop& loop) {
   if (loop.inner_stride(0) != 1 || loop.inner_stride(1) <= 1) return -1;
   for (int d = static_cast<int>(loop.sizes.size()) - 2; d >= 0; --d) {
@@ -155,7 +157,7 @@ void Transpose(const Launch& launch, const Loop& loop, int row_dim,
   launch.Check();
 }
 
-// Images on their way to mixed precision, and back.
+// Visits the casts of images to a half dtype, and back.
 template <typename Fn>
 void VisitCast(DType to, DType from, Fn&& fn) {
   const auto visit = [&](auto t, auto f) { fn(t, f); };
@@ -184,7 +186,7 @@ bool CastsOnTheWay(DType to, DType from) {
 
 bool CopyTransposed(const Launch& launch, const Tensor& target,
                     const Tensor& source) {
-  // In narrower planes, tiles would be mostly empty.
+  // In narrower planes most of a tile would be empty.
   constexpr int64_t kLeast = 8;
   const bool same = target.dtype() == source.dtype();
   if (!same && !CastsOnTheWay(target.dtype(), source.dtype())) return false;

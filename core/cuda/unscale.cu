@@ -16,7 +16,8 @@ struct UnscaleEntry {
   bool aligned;
 };
 
-// Blocks that find something write the same 1: no order matters.
+// All blocks that find such a value write the same 1, so their order does not
+// matter.
 template <typename S, typename Entries>
 __global__ void __launch_bounds__(kBatchThreads)
     UnscaleKernel(const __grid_constant__ Entries batch, const float* scale,

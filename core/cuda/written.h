@@ -9,9 +9,9 @@
 // core/no_cuda has the same symbol.
 namespace baton::cuda {
 
-// Whether what has been given by now to write the tensor, of a GPU, has ended,
-// or the device has failed: to be asked on any thread, again and again until it
-// has. Throws Error for what the device reports.
+// Returns a query, to be repeated until it returns true: whether the present
+// work that writes the tensor, of a GPU, has ended, or the device has failed.
+// Any thread may call it. WhenWritten throws Error for what the device reports.
 absl::AnyInvocable<bool()> WhenWritten(const Tensor& tensor);
 
 }  // namespace baton::cuda

@@ -7,7 +7,7 @@
 
 namespace baton::cuda {
 
-// What everything of this folder does but DeviceCount.
+// Every function of this folder calls this, except DeviceCount.
 [[noreturn]] inline void FailWithoutCuda(const char* op) {
   Fail(op,
        "this build of Baton has no CUDA: configure with -DBATON_CUDA=ON on a "

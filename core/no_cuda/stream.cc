@@ -16,7 +16,7 @@ void WaitForStream(int, int, int, int) { FailWithoutCuda("stream"); }
 void CallAfter(int, int, std::function<void(absl::Status)>) {
   FailWithoutCuda("stream");
 }
-// Matter to recordings alone, which there are none of.
+// These only matter for recordings, and without CUDA there are none.
 void MarkStream(int, int) {}
 uint64_t StreamPosition(int, int) { return 0; }
 void WaitForStream(int, int, int, int, uint64_t) { FailWithoutCuda("stream"); }

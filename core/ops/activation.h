@@ -9,7 +9,7 @@
 
 namespace baton::ops {
 
-// Activation functions and their gradients, of any floating dtype. `x` is the
+// Activation functions and their gradients, for any floating dtype. `x` is the
 // input of the forward and `y` its result.
 Tensor Relu(const Tensor& x);
 Tensor ReluBackward(const Tensor& dy, const Tensor& y);

@@ -7,8 +7,8 @@
 
 // Element-wise ops. Binary ops broadcast, and need operands of the same dtype
 // and device. Each result is a new tensor in the memory order of the first
-// input. Integers wrap; an integer divided by zero throws Error on the CPU and
-// gives 0 on a GPU.
+// input that has the result's shape. Integers wrap; an integer divided by zero
+// throws Error on the CPU and gives 0 on a GPU.
 namespace baton::ops {
 
 Tensor Add(const Tensor& a, const Tensor& b);

@@ -19,11 +19,12 @@ struct ConvTranspose2dOptions {
   int64_t groups = 1;
 };
 
-// The transposed convolution: what Conv2dBackwardInput computes, as an op with
-// a bias and gradients. x is [N, C, H, W], weight [C, O/groups, kH, kW], bias
-// [O] or undefined; all have one floating dtype. y is [N, O, H', W'] with H' =
-// (H - 1) * stride - 2 * padding + dilation * (kH - 1) + output_padding + 1.
-// Memory orders and the dtype of sums are as in core/ops/conv.h.
+// Computes the transposed convolution, as Conv2dBackwardInput does, but as an
+// op with a bias and gradients. x is [N, C, H, W], weight [C, O/groups, kH,
+// kW], bias [O] or undefined; all have one floating dtype. y is [N, O, H', W']
+// with H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
+// output_padding + 1. Memory orders and the dtype of sums are as in
+// core/ops/conv.h.
 Tensor ConvTranspose2d(const Tensor& x, const Tensor& weight,
                        const Tensor& bias,
                        const ConvTranspose2dOptions& options);

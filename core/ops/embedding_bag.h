@@ -46,7 +46,7 @@ Tensor EmbeddingBagBackward(const Tensor& dy, const Tensor& index,
                             const Tensor& weights,
                             const EmbeddingBagResult& forward, int64_t rows,
                             const EmbeddingBagOptions& options);
-// As above, but returns the gradient as coalesced rows. Not for kMax.
+// Like the above, but returns the gradient as coalesced rows. Not for kMax.
 Rows EmbeddingBagBackwardRows(const Tensor& dy, const Tensor& index,
                               const Tensor& weights,
                               const EmbeddingBagResult& forward, int64_t rows,

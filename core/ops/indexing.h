@@ -7,7 +7,7 @@
 
 #include "core/tensor.h"
 
-// Ops that read or write at indices, which are i64. On the CPU an index out of
+// These ops read or write at indices, which are i64. On the CPU an index out of
 // range throws Error, which names the first one. On a GPU a check would have to
 // wait for the GPU, so nothing throws: reading such an index gives NaN (0 for
 // dtypes that are not floating), and what is written to it is dropped.
@@ -26,8 +26,8 @@ Tensor ScatterAdd(const Tensor& x, int axis, const Tensor& index,
                   const Tensor& source);
 // Returns the rows of table [V, D] that index [...] names, as [..., D].
 Tensor Embedding(const Tensor& table, const Tensor& index);
-// As above, but writes to `out` [..., D], which must be dense and of table's
-// dtype.
+// Like the above, but writes to `out` [..., D], which must be dense and of
+// table's dtype.
 void EmbeddingInto(const Tensor& out, const Tensor& table, const Tensor& index);
 // Returns the gradient of the table, [rows, D]: each row is the sum of the rows
 // of dy [..., D] that were looked up from it. Row `padding` stays zero; -1

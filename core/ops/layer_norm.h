@@ -37,9 +37,9 @@ LayerNormGradients LayerNormParameterGradients(const Tensor& dy,
                                                const Tensor& gamma,
                                                const LayerNormResult& forward);
 
-// Group normalisation, of x [N, C, ...] with gamma and beta [C]. As above, but
-// a row consists of C / groups channels of one image, so there are N * groups
-// rows. `groups` must divide C.
+// Normalises x [N, C, ...] by groups, with gamma and beta [C]. This is like
+// LayerNorm, but a row consists of C / groups channels of one image, so there
+// are N * groups rows. `groups` must divide C.
 LayerNormResult GroupNorm(const Tensor& x, int64_t groups, const Tensor& gamma,
                           const Tensor& beta, double eps);
 Tensor GroupNormBackward(const Tensor& dy, const Tensor& x, int64_t groups,

@@ -6,8 +6,8 @@
 #include "core/ops/kernel_args.h"
 #include "core/tensor.h"
 
-// Ops that fuse a linear layer, x [..., I] times weight [O, I] transposed, with
-// what precedes or follows it.
+// These ops fuse a linear layer, x [..., I] times weight [O, I] transposed,
+// with what precedes or follows it.
 namespace baton::ops {
 
 // Returns y = activation(Linear(x, weight, bias)); bias is [O] or undefined.

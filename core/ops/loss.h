@@ -11,7 +11,7 @@ namespace baton::ops {
 struct CrossEntropyResult {
   Tensor loss;         // [], or the labels' shape with Reduction::kNone
   Tensor log_softmax;  // of the logits' shape
-  Tensor divisor;      // [], f64 or f32: of kMean; else undefined
+  Tensor divisor;      // [], f64 or f32: that of kMean; else undefined
 };
 // Computes -log softmax(logits)[label] for floating logits [..., C] and labels
 // [...], which are i64 and in [0, C) or ignored. On the CPU another label
@@ -19,8 +19,8 @@ struct CrossEntropyResult {
 // label makes the loss, and the gradient of its row, NaN.
 CrossEntropyResult CrossEntropy(const Tensor& logits, const Tensor& labels,
                                 const ClassLossOptions& options = {});
-// Returns the gradient of the logits. `dy` is that of the loss; `options` are
-// those of the forward.
+// Returns the gradient of the logits. `dy` is the gradient of the loss;
+// `options` are those of the forward.
 Tensor CrossEntropyBackward(const Tensor& dy, const Tensor& log_softmax,
                             const Tensor& labels, const Tensor& divisor,
                             const ClassLossOptions& options = {});

@@ -7,11 +7,11 @@
 
 #include "core/tensor.h"
 
-// Ops on lists of floating tensors, such as all parameters of a model; a GPU
-// runs some hundreds of them in one launch. Item i of one list belongs to item
-// i of the other: both have one shape and one device, which may differ from
-// item to item. These ops throw Error before they write anything, and increment
-// the version of each target.
+// These ops take lists of floating tensors, such as all parameters of a model;
+// a GPU runs some hundreds of them in one launch. Item i of one list belongs to
+// item i of the other: both have one shape and one device, which may differ
+// from item to item. These ops throw Error before they write anything, and
+// increment the version of each target.
 namespace baton::ops {
 
 // Computes targets[i] += sources[i]. A source has the target's dtype, or is

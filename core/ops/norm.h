@@ -11,7 +11,8 @@ namespace baton::ops {
 
 struct BatchNormOptions {
   double eps = 1e-5;
-  // Of the running statistics: new = old + momentum * (batch - old).
+  // The momentum of the running statistics: new = old + momentum * (batch -
+  // old).
   double momentum = 0.1;
   bool relu = false;  // y = relu(bn(x) + residual), fused
 };

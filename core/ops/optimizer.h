@@ -10,10 +10,11 @@
 #include "core/ops/optimizer_rules.h"
 #include "core/tensor.h"
 
-// One optimizer step of many parameters, in place and in one parallel loop (on
-// a GPU, some hundreds of them in one launch). The formulas and options are
-// those of PyTorch (torch.optim). Every tensor written gets a new version. The
-// step is element-wise, so results do not depend on the number of threads.
+// Makes one optimizer step of many parameters, in place and in one parallel
+// loop (on a GPU, some hundreds of them in one launch). The formulas and
+// options are those of PyTorch (torch.optim). Every tensor written gets a new
+// version. The step is element-wise, so results do not depend on the number of
+// threads.
 namespace baton::ops {
 
 // A parameter. Value, gradient and state have one shape and the dtype f32 or

@@ -9,6 +9,8 @@
 
 namespace baton::ops {
 
+// Pooling takes floating images x [N, C, H, W]. Padding is at most half of the
+// kernel. Results have the memory order of x.
 struct Pool2dOptions {
   std::array<int64_t, 2> kernel = {2, 2};  // height, width
   std::array<int64_t, 2> stride = {2, 2};
@@ -20,7 +22,7 @@ struct MaxPool2dResult {
   Tensor workspace;  // opaque: the position of each maximum
 };
 MaxPool2dResult MaxPool2d(const Tensor& x, const Pool2dOptions& options);
-// `workspace` is MaxPool2d's. The result has the memory order of its x.
+// `workspace` is that of MaxPool2d. The result has the memory order of its x.
 Tensor MaxPool2dBackward(const Tensor& dy, const Tensor& workspace,
                          const Shape& x_shape, const Pool2dOptions& options);
 // The mean includes the padding, as PyTorch's does by default.

@@ -24,7 +24,8 @@ Tensor Sum(const Tensor& x, const std::vector<int>& axes,
 Tensor Mean(const Tensor& x);
 Tensor Mean(const Tensor& x, const std::vector<int>& axes,
             bool keep_dims = false);
-// Max, Min and ArgMax find the first of equal elements.
+// Max, Min and ArgMax find the first of equal elements; the axis must not be
+// empty.
 ValuesAndIndices Max(const Tensor& x, int axis, bool keep_dims = false);
 ValuesAndIndices Min(const Tensor& x, int axis, bool keep_dims = false);
 Tensor ArgMax(const Tensor& x, int axis, bool keep_dims = false);

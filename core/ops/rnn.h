@@ -21,6 +21,7 @@ namespace baton::ops {
 //   n = tanh(W_ih x + b_ih + r (W_hh h + b_hh)),  h' = (1 - z) n + z h
 enum class RnnCell { kLstm, kGru };
 
+// Returns the number of gates.
 inline int64_t GatesOf(RnnCell cell) { return cell == RnnCell::kLstm ? 4 : 3; }
 
 struct RnnOptions {
@@ -47,8 +48,8 @@ struct RnnResult {
   std::vector<Tensor> saved;  // for RnnBackward; empty unless `keep`
 };
 
-// The gradients of the tensors in RnnInputs. That of an undefined tensor is
-// undefined.
+// The gradients of the tensors in RnnInputs. The gradient of an undefined
+// tensor is undefined.
 struct RnnGradients {
   Tensor x, h, c;
   std::vector<Tensor> weights;

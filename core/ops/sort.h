@@ -6,7 +6,7 @@
 #include "core/ops/reduce.h"
 #include "core/tensor.h"
 
-// Ops that sort along an axis. They count NaN as greater than all numbers, and
+// These ops sort along an axis. They count NaN as greater than all numbers, and
 // keep equal elements in their order. On a GPU x may have at most 2^31 - 1
 // elements.
 namespace baton::ops {

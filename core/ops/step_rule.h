@@ -3,7 +3,7 @@
 
 #pragma once
 
-// What the rules of optimizers have in common. A rule is a struct of options
+// The rules of optimizers have this in common. A rule is a struct of options
 // with
 //   Fields()          the members of the options, for printing and sending them
 //   Check()           throws Error for options out of range

@@ -148,8 +148,8 @@ class LocalOptimizer {
   const std::shared_ptr<OptimizerHost> host_;
 };
 
-// For code that steps parameters with any kind of optimizer, such as a
-// pipeline.
+// Returns the host of an optimizer of any kind, for code that steps parameters
+// itself, such as a pipeline.
 template <typename O>
 absl::StatusOr<std::shared_ptr<OptimizerHost>> HostOf(
     const RRef<LocalOptimizer<O>>& optimizer) {

@@ -137,8 +137,8 @@ class Optimizer {
     return request;
   }
 
-  // The norm of the gradients in the context over all workers, in one round
-  // trip.
+  // Returns the norm of the gradients in the context over all workers, in one
+  // round trip.
   absl::StatusOr<double> GradNorm(const Context& ctx,
                                   const rpc::CallOptions& options = {}) const {
     return ready()
@@ -173,7 +173,7 @@ class Optimizer {
     clip_ = clip;
   }
 
-  // The trainer's part of the state: steps and rates.
+  // Return or replace the trainer's part of the state: steps and rates.
   optim::StateDict ExportRates() const {
     const MutexLock lock(mutex_);
     return rates_.Export();

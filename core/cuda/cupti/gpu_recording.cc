@@ -22,7 +22,8 @@ namespace {
 using cuda::Cupti;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-// CUPTI fills one while we read another; beyond these it drops, and counts.
+// CUPTI fills one buffer while we read another. It drops and counts what does
+// not fit into these.
 constexpr int kMostBuffers = 32;
 constexpr size_t kAlignment = 8;
 constexpr int kReadings = 20;
@@ -31,13 +32,14 @@ constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY,
     CUPTI_ACTIVITY_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMSET};
 
-// CUPTI has one set of callbacks a process, and gives them no word of ours.
+// CUPTI has one set of callbacks for a process, and passes them no argument of
+// ours.
 struct Session {
-  std::atomic<int> buffers{0};  // that CUPTI has
+  std::atomic<int> buffers{0};  // number that CUPTI has
   Mutex mutex;
   bool registered ABSL_GUARDED_BY(mutex) = false;
   bool running ABSL_GUARDED_BY(mutex) = false;
-  // Null between recordings: what comes late is thrown away.
+  // Null between recordings: late activities are discarded.
   std::shared_ptr<GpuActivityBuffer> log ABSL_GUARDED_BY(mutex);
 
   std::shared_ptr<GpuActivityBuffer> Log() {
@@ -116,7 +118,7 @@ absl::Status Enable(const Cupti& cupti) {
   return absl::OkStatus();
 }
 
-// Not under the session's mutex: CUPTI may call back from these.
+// The session's mutex must not be held, because CUPTI may call back from these.
 absl::StatusOr<std::vector<ClockReading>> Begin(const Cupti& cupti) {
   ASSIGN_OR_RETURN(std::vector<ClockReading> readings, ReadClock(cupti));
   RETURN_IF_ERROR(Enable(cupti));
@@ -140,7 +142,8 @@ class Recording final : public GpuRecording {
  private:
   void End() {
     if (std::exchange(ended_, true)) return;
-    // Twice: what was reported in between must not wait for the next recording.
+    // Flushes twice: activities reported in between must not wait for the next
+    // recording.
     Flush();
     Disable(cupti_);
     Flush();

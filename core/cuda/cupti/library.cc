@@ -10,7 +10,8 @@
 namespace baton::cuda {
 namespace {
 
-// Records only ever grow, so a younger library writes what this one reads.
+// Records only ever grow, so a newer library writes everything that this code
+// reads.
 absl::Status CheckVersion(const Cupti& cupti) {
   uint32_t version = 0;
   RETURN_IF_ERROR(cupti.StatusOf("version", cupti.get_version(&version)));

@@ -10,8 +10,9 @@
 
 namespace baton::cuda {
 
-// What is used of CUPTI's library, which is opened when it is first needed: it
-// is large, and machines without it run all the rest. Immutable.
+// The functions of CUPTI's library that are used. It is opened when it is first
+// needed, because it is large; machines without it run everything else.
+// Immutable.
 struct Cupti {
   decltype(&cuptiGetVersion) get_version;
   decltype(&cuptiGetTimestamp) get_timestamp;
@@ -23,11 +24,11 @@ struct Cupti {
   decltype(&cuptiActivityGetNextRecord) get_next_record;
   decltype(&cuptiActivityGetNumDroppedRecords) get_dropped;
 
-  // FailedPrecondition with CUPTI's words, after "CUPTI: `what`: ".
+  // Returns FailedPrecondition with CUPTI's words, after "CUPTI: `what`: ".
   absl::Status StatusOf(const char* what, CUptiResult result) const;
 };
 
-// Opened once. FailedPrecondition names what is missing.
+// Opens the library at the first call. FailedPrecondition says what is missing.
 const absl::StatusOr<Cupti>& OpenCupti();
 
 }  // namespace baton::cuda

@@ -30,7 +30,7 @@ GpuActivityBuffer::Entry EntryOf(const Record& record, uint64_t bytes) {
           .end_ns = static_cast<int64_t>(record.end)};
 }
 
-// A record begins with its kind, which says what it is.
+// A record begins with its kind, which determines its type.
 template <typename Record>
 const Record& As(const CUpti_Activity& record) {
   return reinterpret_cast<const Record&>(record);

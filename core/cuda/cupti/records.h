@@ -9,7 +9,7 @@
 
 namespace baton::cuda {
 
-// A record of CUPTI's, if it is a kernel, copy or fill.
+// Adds a record of CUPTI's to the log, if it is a kernel, copy or fill.
 void AddRecord(const CUpti_Activity& record, GpuActivityBuffer& log);
 
 }  // namespace baton::cuda

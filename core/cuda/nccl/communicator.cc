@@ -14,13 +14,13 @@
 namespace baton::cuda {
 namespace {
 
-// A call that waits for other members is ended by the abort. Any other call
-// ends by itself well before, and must, because an abort frees what it uses.
+// An abort ends a call that waits for other members. Any other call ends by
+// itself well before this time, and must, because an abort frees what it uses.
 constexpr std::chrono::seconds kCallPatience{1};
-// An abort that takes longer waits for a graph that somebody still holds.
+// An abort that takes longer is waiting for a graph that still exists.
 constexpr std::chrono::seconds kAbortPatience{5}, kExitPatience{2};
 
-// The aborts that are under way in this process.
+// The aborts in progress in this process.
 class Aborts {
  public:
   static Aborts& Get() {
@@ -55,8 +55,9 @@ class Aborts {
 
 }  // namespace
 
-// Exit handlers run in the reverse order of their registration: this one before
-// those of NCCL and CUDA, which made the communicator.
+// Exit handlers run in the reverse order of their registration: this one runs
+// before those of NCCL and CUDA, which were registered when the communicator
+// was made.
 Communicator::Communicator(const Nccl& nccl, int device, ncclComm_t comm)
     : nccl_(nccl), device_(device), comm_(comm) {
   [[maybe_unused]] static const int registered =

@@ -14,15 +14,15 @@
 
 namespace baton::cuda {
 
-// A communicator of NCCL, used by one call at a time, until it is aborted. The
-// end of the process waits a while for aborts, because NCCL's and CUDA's exit
-// handlers free what they use; later ones do nothing. Thread-safe.
+// A communicator of NCCL. One call at a time uses it, until it is aborted.
+// Process exit waits a while for aborts, because NCCL's and CUDA's exit
+// handlers free what they use; later aborts do nothing. Thread-safe.
 class Communicator {
  public:
   Communicator(const Nccl& nccl, int device, ncclComm_t comm);
 
   // Calls fn(ncclComm_t), which returns an ncclResult_t. Returns Cancelled if
-  // the communicator was aborted, also meanwhile.
+  // the communicator was aborted before or during the call.
   template <typename Fn>
   absl::Status Call(const char* what, const Fn& fn) {
     ncclComm_t comm = nullptr;

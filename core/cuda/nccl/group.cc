@@ -66,7 +66,7 @@ const void* DataOf(const Tensor& tensor) {
   return tensor.defined() ? tensor.raw_data() : nullptr;
 }
 
-// Events that queries have done with. Thread-safe.
+// Events that queries no longer use. Thread-safe.
 class IdleEvents {
  public:
   explicit IdleEvents(int device) : device_(device) {}
@@ -176,7 +176,7 @@ class Group final : public NcclGroup {
   static size_t CountOf(const Tensor& tensor) {
     return static_cast<size_t>(tensor.numel());
   }
-  // fn(ncclComm_t, cudaStream_t) gives an ncclResult_t.
+  // fn(ncclComm_t, cudaStream_t) returns an ncclResult_t.
   template <typename Fn>
   absl::Status Give(const char* what, const Tensor& out, const Tensor& in,
                     const Fn& fn) {
@@ -185,11 +185,13 @@ class Group final : public NcclGroup {
   template <typename Fn>
   absl::Status Give(const char* what, Launch::Operands written,
                     Launch::Operands read, const Fn& fn);
-  // fn(tensor, ncclComm_t, cudaStream_t) for each, in place, as a group.
+  // Calls fn(tensor, ncclComm_t, cudaStream_t) for each tensor, in place, as a
+  // group.
   template <typename Fn>
   absl::Status GiveMany(const char* what, const std::vector<Tensor>& tensors,
                         const Fn& fn);
-  // What fn(note) calls, each noted, as one launch: the first error of all.
+  // Calls fn(note), which passes the result of each of its calls to note; the
+  // calls are one launch. Returns the first error.
   template <typename Fn>
   ncclResult_t AsGroup(const Fn& fn) const;
   void NoteRecording();
@@ -199,7 +201,7 @@ class Group final : public NcclGroup {
   const Stream stream_;
   const std::shared_ptr<Communicator> communicator_;
   const std::shared_ptr<IdleEvents> events_;
-  int noted_ = 0;  // the pool of the last capture that it was in
+  int noted_ = 0;  // the pool of the last capture that used this
 };
 
 template <typename Fn>
@@ -238,7 +240,7 @@ absl::Status Group::GiveMany(const char* what,
   });
 }
 
-// NCCL keeps what a graph uses until the graph is gone.
+// NCCL keeps what a graph uses as long as the graph exists.
 void Group::NoteRecording() {
   CaptureLog* const capture = CurrentCapture();
   if (capture == nullptr || capture->pool == noted_) return;
@@ -291,7 +293,7 @@ NcclGroup::Query Group::WhenEnded(const Stream& stream) {
           return absl::InternalError(absl::StrCat(
               "cuda:", device, " has failed: ", cudaGetErrorString(error)));
         }
-        // What an abort ended did not come to its end.
+        // Work that an abort has ended was not completed.
         RETURN_IF_ERROR(communicator->State());
         events->Give(std::exchange(event, nullptr));
         return true;
@@ -303,8 +305,8 @@ absl::StatusOr<std::shared_ptr<NcclGroup>> Join(const Nccl& nccl,
                                                 int rank, int size,
                                                 int device) {
   const DeviceScope scope(device);
-  // So that each call gives its work on the caller's thread, where a capture
-  // may be: communicators that do not block have a thread for each call.
+  // With a blocking communicator each call enqueues its work on the caller's
+  // thread, which may be capturing; others use a thread for each call.
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
   ncclComm_t comm = nullptr;

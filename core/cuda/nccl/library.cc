@@ -18,8 +18,8 @@ std::string Dotted(int version) {
                       version % 100);
 }
 
-// A library takes of a communicator's configuration what it knows, also of a
-// younger header's.
+// A library reads only those fields of a communicator's configuration that it
+// knows, also of a newer header's.
 constexpr int kLeastVersion = NCCL_VERSION(2, 18, 0);
 
 absl::Status CheckVersion(Nccl& nccl) {

@@ -12,8 +12,9 @@
 
 namespace baton::cuda {
 
-// What is used of NCCL's library, which is opened when it is first needed: it
-// is large, and machines without it run all the rest. Immutable.
+// The functions of NCCL's library that are used. It is opened when it is first
+// needed, because it is large; machines without it run everything else.
+// Immutable.
 struct Nccl {
   decltype(&ncclGetVersion) get_version;
   decltype(&ncclGetUniqueId) get_unique_id;
@@ -33,13 +34,13 @@ struct Nccl {
   decltype(&ncclRecv) recv;
   std::string version;
 
-  // OK also for what is under way; otherwise Unavailable with NCCL's words,
-  // after "NCCL: `what`: ". `comm` may be null.
+  // Returns OK also for work in progress; otherwise Unavailable with NCCL's
+  // words, after "NCCL: `what`: ". `comm` may be null.
   absl::Status StatusOf(const char* what, ncclResult_t result,
                         ncclComm_t comm) const;
 };
 
-// Opened once. FailedPrecondition names what is missing.
+// Opens the library at the first call. FailedPrecondition says what is missing.
 const absl::StatusOr<Nccl>& OpenNccl();
 
 }  // namespace baton::cuda
