@@ -9,7 +9,6 @@
 
 // The CPU's caching allocator. Freed blocks are kept for the next request of
 // their size class, because the page faults of fresh memory cost more than the
-// their size class, because the page faults of fresh memory cost more than the
 // copies made into it. The allocator holds at most 5/4 of the most bytes that
 // were ever alive, plus 64 MiB; beyond that it gives blocks back to the system,
 // those of the size classes used longest ago first. Thread-safe.
