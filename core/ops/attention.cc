@@ -178,11 +178,15 @@ void AttentionBackward(const Tensor& dy, const AttentionInputs& in,
   RequireGradient(kOp, into.q, in.q);
   RequireGradient(kOp, into.k, in.k);
   RequireGradient(kOp, into.v, in.v);
-  if (forward.log_sums.defined() &&
-      cuda::TryFusedAttentionBackward(FusedInputs(in, options), forward.y,
-                                      forward.log_sums, dy, into.q, into.k,
-                                      into.v))
-    return;
+  if (forward.log_sums.defined()) {
+    for (const Tensor* x : {&into.q, &into.k, &into.v}) x->PrepareWrite();
+    if (cuda::TryFusedAttentionBackward(FusedInputs(in, options), forward.y,
+                                        forward.log_sums, dy, into.q, into.k,
+                                        into.v)) {
+      for (const Tensor* x : {&into.q, &into.k, &into.v}) x->BumpVersion();
+      return;
+    }
+  }
   const AttentionInputs wide = ToCompute(in);
   const Tensor wide_dy = dy.To(wide.q.dtype());
   Tensor dk, dv;

@@ -77,6 +77,8 @@ AttentionGradients Gradients(const Tensor& dy, const AttentionInputs& in,
                                     Tensor::EmptyLike(in.k),
                                     Tensor::EmptyLike(in.v)};
   AttentionBackward(dy, in, forward, options, grads);
+  for (const Tensor* x : {&grads.q, &grads.k, &grads.v})
+    EXPECT_GT(x->version(), 0U);  // it was written in place
   return grads;
 }
 
