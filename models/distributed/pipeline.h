@@ -200,8 +200,9 @@ class Pipeline {
         inputs, targets);
   }
 
-  // For callers that repeat steps: a step by what Hosts and NextStep returned.
-  // The states after it are kept under `number`, unless that is 0.
+  // For callers that repeat steps: runs a step with the values that Hosts and
+  // NextStep returned. The states after it are kept under `number`, unless that
+  // is 0.
   struct GivenStep {
     std::vector<RRef<OptimizerHost>> hosts{};
     StepRequest request{};
@@ -215,8 +216,8 @@ class Pipeline {
                   .number = step.number},
                  inputs, targets);
   }
-  // Sets what keeps the states of such steps at each worker, in the workers'
-  // order. Call it before them.
+  // Sets the keepers of such steps' states, one for each worker in the workers'
+  // order. Call it before those steps.
   void KeepStatesBy(std::vector<RRef<StateKeeper>> keepers);
 
   struct EvalResult {
@@ -335,7 +336,7 @@ class Pipeline {
   void AdaptScale(bool overflowed);
   // Learns from steps that have ended.
   void Collect();
-  // Take over from a step's reports what came of its request to make windows,
+  // Takes over from a step's reports the results of its request to make windows
   // or recordings.
   static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
   static void LearnRecordings(const std::vector<GroupReport>& reports,

@@ -68,7 +68,7 @@ class RecordedProgram {
   LeafGradients TakeGradients() const { return gradients_; }
   // In pinned memory; valid once the current stream has reached this point.
   StageReport Report() const;
-  // For plans that step parameters: as ProgramRun::Undo. Does nothing if the
+  // For plans that step parameters; see ProgramRun::Undo. Does nothing if the
   // last Run enqueued nothing.
   void Undo() const;
   // f32 []: 0 if the step counts, else 1; undefined if there is no agreement.

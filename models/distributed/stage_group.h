@@ -80,7 +80,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                             const std::vector<std::string>& workers,
                             int64_t timeout_ms);
 
-  // The links from the stages at this worker.
+  // Returns the links from the stages at this worker.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
   using Exports =

@@ -203,8 +203,8 @@ struct CopyTime {
   }
 };
 
-// Seconds of an instruction, without waits. Of a time in which n instructions
-// of a worker run, an n-th counts for each.
+// The seconds that an instruction took, without waits. While n instructions of
+// a worker run at once, each counts an n-th of the time.
 struct InstructionTime {
   double all = 0;
   double tail = 0;  // of these, those of a BW after its result was sent

@@ -25,7 +25,8 @@ struct StageCosts {
   }
 };
 
-// Of at least one value; of two in the middle their mean.
+// Returns the median; for an even number, the mean of the two in the middle.
+// `values` must not be empty.
 double MedianOf(std::vector<double> values);
 
 // The stages and micro-batches that a schedule is made for. Plain data.

@@ -52,8 +52,8 @@ struct DataParallelOptions {
 // The row of a trace (rpc/tracer.h) in which Backward shows what it does.
 inline constexpr char kDataParallelTrack[] = "data parallel";
 
-// A model of which every member of a group has a copy and trains it on inputs
-// of its own. After Backward each parameter's gradient is the mean over the
+// A model of which every member of a group has a copy that it trains on its own
+// inputs. After Backward each parameter's gradient is the mean over the
 // members, so that identical optimizers step all copies to the same values, bit
 // for bit.
 //
@@ -65,16 +65,16 @@ inline constexpr char kDataParallelTrack[] = "data parallel";
 //     sgd.Step();
 //   }
 //
-// Gradients are in buckets, which are reduced while backward goes on. In the
-// first step the buckets follow the reverse order of the parameters, and from
-// the second step on the order in which the first member's gradients were
-// ready. With shard_optimizer, whose shards stay as they are, they then are
+// Gradients are packed into buckets, which are reduced while backward goes on.
+// In the first step the buckets follow the reverse order of the parameters;
+// from the second step on, the order in which the first member's gradients were
+// ready. With shard_optimizer the shards stay as they are, but buckets are
 // reduced, and parameters gathered, in that order. Gradients are views of the
 // buckets and change with the next Backward. A parameter that no member's loss
 // reaches keeps its gradient; if only some members reach it, the others count
-// as 0 in the mean. All members must make the same calls in the same order; an
-// error at one breaks the group, but for a loss scale that PowerSGD refuses
-// before anything is sent.
+// as 0 in the mean. All members must make the same calls in the same order. An
+// error at one member breaks the group, except if PowerSGD refuses a loss
+// scale, because nothing was sent then.
 //
 // If one member is on a GPU, all must be. Later work on the GPU then waits
 // there for the gradients, and no call waits for the GPU: an error on it is

@@ -60,7 +60,7 @@ class ElasticDesk {
 
   // Returns AlreadyExists if this worker is already in the run.
   absl::Status Open(const std::string& run);
-  // Open petitions fail.
+  // Closes the run; open petitions fail.
   void Close(const std::string& run);
   // Call this before this worker asks all others for their part: forgets the
   // workers that asked here before, because those that are entering will answer
