@@ -11,14 +11,15 @@
 
 namespace baton::examples {
 
-// How a training program saves itself, as told on the command line.
+// How a training program saves its state, from the command line.
 struct Saving {
   enum class Resume { kNo, kLatest, kWhole };
 
   CheckpointOptions checkpoints;  // without a folder nothing is saved
   int64_t every = 0;              // steps; 0: when an epoch is over
   Resume resume = Resume::kNo;
-  std::string weights;  // plain safetensors file: read first, kept up to date
+  std::string
+      weights;  // a plain safetensors file: loaded first, then kept up to date
 
   bool on() const { return !checkpoints.folder.empty(); }
   IfBroken if_broken() const {
@@ -26,9 +27,9 @@ struct Saving {
   }
 };
 
-// Makes the folder, so that one that cannot be written is known before the
-// training. FailedPrecondition where it has checkpoints and none is to be
-// resumed from: later steps would be taken for this training's.
+// Makes the folder, so that an error is known before the training begins.
+// Returns FailedPrecondition if it has checkpoints but none is to be resumed
+// from: later checkpoints of another training would be mixed with this one's.
 absl::Status PrepareToSave(const Saving& saving);
 
 }  // namespace baton::examples
