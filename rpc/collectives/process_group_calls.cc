@@ -30,7 +30,7 @@ Collective Describe(Kind kind, const Tensor& tensor, int root = -1,
   return what;
 }
 
-// For calls that the host makes.
+// Refuses recording, for calls that the host makes.
 absl::Status CheckNotRecorded(absl::string_view call) {
   if (!Graph::IsRecording()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -229,7 +229,7 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
   const Timer::Id alarm = AlarmForLocked(work, promise);
   thread_.Post([self = shared_from_this(), &backend, work = std::move(work),
                 promise, alarm] {
-    // From here on the backend looks after the deadline.
+    // From here on the backend enforces the deadline.
     if (alarm != 0) self->agent_.timer().Cancel(alarm);
     self->Run(backend, work, promise);
   });
