@@ -19,8 +19,7 @@ struct NodeFlags {
   // listen; empty if there is only one node.
   std::string rendezvous;
   std::string listen;
-  std::chrono::milliseconds join_timeout{
-      0};  // how long to wait for other nodes
+  std::chrono::milliseconds join_timeout{0};  // to wait for other nodes
 };
 
 // Reads the parsed flags. InvalidArgument names the flag that is wrong.

@@ -122,8 +122,7 @@ absl::StatusOr<std::vector<Digits>> SplitBatch(const Digits& batch, int parts) {
 absl::StatusOr<std::optional<BatchPart>> Scatter(
     rpc::ProcessGroup& group, const std::vector<Digits>& parts) {
   const Tensor sizes = Tensor::Zeros({2}, {.dtype = DType::kI64});
-  int64_t* const size =
-      sizes.data<int64_t>();  // of the part, and of the whole batch
+  int64_t* const size = sizes.data<int64_t>();  // of part and whole
   if (group.rank() != 0) {
     RETURN_IF_ERROR(group.Receive(sizes, 0).Await(kNoLimit));
     if (size[1] == 0) return std::nullopt;

@@ -33,8 +33,7 @@ class Zipf {
   const int64_t count_;
   const double skew_;
   const double begin_, end_;  // of the areas to draw from
-  const double
-      sure_;  // a rank this little above the drawn value is never rejected
+  const double sure_;     // a rank this little above a draw is never rejected
   const int64_t stride_;  // between the numbers of successive ranks
   std::mt19937_64 random_;
 };

@@ -183,8 +183,7 @@ absl::Status Run(rpc::Agent& agent) {
   for (const std::string& mode : absl::GetFlag(FLAGS_mode)) {
     ASSIGN_OR_RETURN(
         const Crew crew,
-        CrewOf(agent,
-               absl::GetFlag(FLAGS_servers)));  // of the workers present now
+        CrewOf(agent, absl::GetFlag(FLAGS_servers)));  // of those there now
     RETURN_IF_ERROR(tools::Print(
         absl::StrCat(absl::StrJoin(crew.servers, ", "), " serves\n")));
     ASSIGN_OR_RETURN(Measurement measured,

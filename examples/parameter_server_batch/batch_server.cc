@@ -29,8 +29,7 @@ absl::Status CheckLike(const char* what, const Tensor& given,
 }
 
 Tensor Mean(const std::vector<Tensor>& tensors) {
-  const Tensor sum =
-      tensors.front().Clone();  // a trainer may hold the original
+  const Tensor sum = tensors.front().Clone();  // a trainer may share it
   for (size_t i = 1; i < tensors.size(); ++i)
     ops::AddIntoMany({sum}, {tensors[i]});
   return ops::Div(sum, Tensor::Full({}, static_cast<double>(tensors.size()),

@@ -232,8 +232,7 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
                        : MakeStages<M>(agent_, workers, spec.model,
                                        settings.schedule, options.cuts));
   std::vector<dist::ParameterSource> sources;
-  for (const StageHandle& stage :
-       copy.stages)  // by their names in the whole model
+  for (const StageHandle& stage : copy.stages)  // by names in the whole model
     sources.push_back(dist::ParameterSource(stage).Named(""));
   bool scales = false;
   for (const StageHandle& stage : copy.stages)

@@ -18,8 +18,7 @@ struct Saving {
   CheckpointOptions checkpoints;  // without a folder nothing is saved
   int64_t every = 0;              // steps; 0: when an epoch is over
   Resume resume = Resume::kNo;
-  std::string
-      weights;  // a plain safetensors file: loaded first, then kept up to date
+  std::string weights;  // plain safetensors file: read first, kept up to date
 
   bool on() const { return !checkpoints.folder.empty(); }
   IfBroken if_broken() const {

@@ -21,8 +21,8 @@ class TrainSteps {
   struct Done {
     double loss = 0;
     int64_t rows = 0;
-    double seconds =
-        0;  // since it began or the step before it ended, whichever is later
+    // Since it began or the step before it ended, whichever is later.
+    double seconds = 0;
   };
   // Called with each step, in order, once it is over. An error that it returns
   // ends the training, as an error of a step does.

@@ -48,7 +48,7 @@ class ProgramRun {
   // replicas begins to reduce its gradients as soon as it has them, while other
   // stages go on; when Run returns, all are reduced.
   absl::Status Run();
-  // The gradients of all stages' parameters after a training Run.
+  // Returns the gradients of all stages' parameters after a training Run.
   GradientSums& gradients() { return gradients_; }
   // Returns them and leaves none.
   LeafGradients TakeGradients() { return gradients_.Take(); }

@@ -304,8 +304,7 @@ class RecoverablePipeline {
   std::vector<RRef<StateKeeper>> keepers_;  // one for each place
   // The steps since the last safe state.
   std::deque<Batch> batches_;
-  std::deque<Future<Pipeline::StepResult>>
-      under_way_;  // results of the newest batches
+  std::deque<Future<Pipeline::StepResult>> under_way_;  // of the last ones
   // The newest state that was kept or is to be kept, and whether it is safe at
   // all workers; unset while its step is under way.
   int64_t kept_ = 0;

@@ -18,8 +18,7 @@ namespace baton::dist {
 // knew when the step after that state began.
 struct JournalEntry {
   uint64_t training = 0;  // a random number, by which workers identify it
-  uint64_t trainer =
-      0;  // the writer's number; later trainers have greater ones
+  uint64_t trainer = 0;   // the writer's number, which grows
   int64_t step = 0;
   NamedTensors state{};  // after the step
   std::string writer{};  // the trainer's worker, for error messages

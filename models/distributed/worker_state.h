@@ -59,7 +59,7 @@ class WorkerState {
       const rpc::CallContext& call, const std::vector<ShardModule>& modules,
       const std::vector<ShardOptimizer>& optimizers);
 
-  // The locks of the modules and of the worker's parameters.
+  // Returns the locks of the modules and of the worker's parameters.
   const std::vector<std::shared_ptr<rpc::ObjectLock>>& locks() const {
     return locks_;
   }

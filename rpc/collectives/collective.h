@@ -40,8 +40,7 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
-  int64_t count =
-      0;  // elements that a member sends or receives, whichever are fewer
+  int64_t count = 0;  // elements that a member sends or receives, the lesser
   // The root's rank, or that of the other end of a send or receive; -1 if all
   // members do the same.
   int32_t root = -1;

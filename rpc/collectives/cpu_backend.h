@@ -14,7 +14,7 @@ namespace baton::rpc {
 
 // Runs collectives of CPU tensors over the queues between the members. Large
 // tensors go around a ring in parts, several of which are under way at once if
-// the queues have slots enough. Each element is reduced by one member, so that
+// the queues have enough slots. Each element is reduced by one member, so that
 // all members get the same bits. For a small all_reduce every member sends its
 // elements to all others, and each reduces them in the order of the ranks. Sums
 // of bf16 and f16 are rounded at each member.

@@ -68,7 +68,7 @@ Timer::Id ProcessGroup::AlarmForLocked(const CollectiveWork& work,
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->agent_.executor().Post([self, what, sequence, promise] {
-          if (promise.future().ready()) return;  // the call has just begun
+          if (promise.future().ready()) return;  // it has ended meanwhile
           self->Fail(what, sequence,
                      absl::DeadlineExceededError(
                          "the calls before it have not ended in time"),

@@ -22,8 +22,7 @@ using std::chrono::seconds;
 dist::PipelineOptions OptionsOfPipeline() {
   dist::PipelineOptions options;
   options.split_size = Training::kSplit;
-  options.windows =
-      dist::Windows::kOff;  // windows use futexes, which are not simulated
+  options.windows = dist::Windows::kOff;  // their futexes are not simulated
   options.compute_threads = 1;
   options.step_timeout = seconds(10);
   return options;

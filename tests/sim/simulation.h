@@ -54,11 +54,9 @@ class Simulation {
   Tally tally_;
   const Training training_;
   TrainingLog training_log_;
-  std::vector<Worker*>
-      workers_;  // by machine; null: none runs. Workers are never deleted
+  std::vector<Worker*> workers_;  // by machine, never deleted; null: none runs
   std::vector<bool> leaving_;
-  uint64_t maker_ =
-      0;  // the incarnation of the worker that made the parameter servers
+  uint64_t maker_ = 0;  // the incarnation of the servers' maker
 };
 
 }  // namespace baton::sim

@@ -49,8 +49,7 @@ class Trainer {
   Rng& random_;
   Tally& tally_;
   const int group_;
-  std::unique_ptr<dist::ParameterServers>
-      servers_;  // null unless this worker made them
+  std::unique_ptr<dist::ParameterServers> servers_;  // at their maker
   std::unique_ptr<dist::ServerClient> client_;
   int64_t element_ = -1;
   bool servers_changed_ = false;

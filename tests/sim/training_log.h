@@ -52,8 +52,7 @@ class TrainingLog {
     uint64_t call = 0;  // the last one
     bool busy = false;  // it has not ended
     int64_t step = 0;
-    bool followed =
-        false;  // another trainer had taken over before its step began
+    bool followed = false;  // another one took over before its step began
     // When it began to make its pipeline, and the numbers of that beginning and
     // its end among all such events; 0: it has not ended.
     Nanos since{0};

@@ -22,8 +22,7 @@ class ChildProcess {
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   std::string ReadLine();  // without its line end; "" at the end of the output
-  void WriteLine(
-      const std::string& line);  // writes to its input, adding a line end
+  void WriteLine(const std::string& line);  // to its input
   // The same; nullopt if the output ends or the deadline passes first.
   std::optional<std::string> ReadLine(
       std::chrono::steady_clock::time_point deadline);

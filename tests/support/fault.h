@@ -35,8 +35,7 @@ struct FaultRule {
       matches;
   double probability = 1;
   int skip = 0;  // matching messages that pass before the rule begins
-  int at_most =
-      std::numeric_limits<int>::max();  // faults, then the rule is spent
+  int at_most = std::numeric_limits<int>::max();  // faults, then it is spent
   std::chrono::milliseconds delay{20};
   // For kFail: gets the function that informs the sender; must call it once, on
   // any thread.

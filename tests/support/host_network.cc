@@ -79,8 +79,7 @@ absl::StatusOr<std::unique_ptr<HostNetwork>> HostNetwork::Make(int others) {
 }
 
 std::string HostNetwork::AddressOf(int host) {
-  return absl::StrCat("192.0.2.",
-                      host + 1);  // reserved for documentation (RFC 5737)
+  return absl::StrCat("192.0.2.", host + 1);  // for documents (RFC 5737)
 }
 
 std::vector<std::string> HostNetwork::On(

@@ -17,8 +17,7 @@ namespace baton::tools {
 struct ProcessSpec {
   std::string name;               // in messages
   std::vector<std::string> args;  // args[0] is the program, found on PATH
-  std::map<std::string, std::string>
-      environment;         // added to this process's own
+  std::map<std::string, std::string> environment;  // added to our own
   std::vector<int> cores;  // the cores it may use; empty: as this process
   // Sends its standard output and error to Process::output; its input is empty.
   bool capture_output = false;

@@ -30,8 +30,7 @@ struct Child {
   RestartLimit restarts;
   bool alive = true;
   bool lost = false;  // a worker that will not be started again
-  Clock::time_point start_at =
-      Clock::time_point::max();  // when to start it again
+  Clock::time_point start_at = Clock::time_point::max();  // again
   bool asked_to_end = false;
   Clock::time_point kill_at = Clock::time_point::max();
   OutputLines lines;

@@ -22,8 +22,7 @@ volatile sig_atomic_t asked_to_end = 0;
 
 void Handle(void (*handler)(int)) {
   struct sigaction action {};
-  action.sa_handler =
-      handler;  // without SA_RESTART, so that it interrupts a wait
+  action.sa_handler = handler;  // without SA_RESTART: it ends a wait
   for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     ::sigaction(signal, &action, nullptr);
 }
