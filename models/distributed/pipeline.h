@@ -83,9 +83,9 @@ struct PipelineOptions {
   // setting.
   int compute_threads = 0;
   std::chrono::milliseconds step_timeout{600'000};
-  // The line that this pipeline belongs to; empty: none. A pipeline of the same
-  // line and a later epoch takes the modules from this one, whatever its state
-  // (RecoverablePipeline).
+  // Names the line of pipelines that replace each other in recoveries
+  // (RecoverablePipeline); empty: none. A pipeline of the same line and a later
+  // epoch takes the modules from this one, whatever its state.
   std::string line = {};
   uint64_t epoch = 0;
 };

@@ -23,8 +23,8 @@ bool HasSucceeded(const Future<T>& future) {
 // each worker then drops the one before that.
 int64_t RecoverablePipeline::NumberToKeep(int64_t number) {
   if (!safe_.has_value() || !HasSucceeded(*safe_)) return 0;
-  // Of repeated steps the journal gets only the last, so no other one's state
-  // is kept.
+  // The journal records only the last of repeated steps, so the states of the
+  // others are not kept.
   if (journal_.has_value() && number != batches_.back().number) return 0;
   safe_.reset();
   last_safe_ = kept_;

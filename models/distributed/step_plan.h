@@ -250,8 +250,8 @@ struct GroupReport {
   bool overflowed = false;  // gradients overflowed at some worker; nothing was
                             // stepped
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
-  // Of links from its stages to stages of other workers, if the order asked for
-  // windows.
+  // What became of windows for links from its stages to stages of other
+  // workers, if the order asked for windows.
   std::vector<MadeWindow> windows{};
   // If the order asked for a recording: why the program cannot be replayed;
   // empty if it can.
