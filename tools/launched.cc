@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<Launched>> LaunchedByOthers() {
         launched.rank >= launched.size) {
       return absl::InvalidArgumentError(
           absl::StrCat(names.rank, "=", rank, " and ", names.size, "=", size,
-                       " are no rank among others"));
+                       " are not a rank and a number of ranks"));
     }
     ASSIGN_OR_RETURN(launched.local_rank, LocalRankOf(names));
     return launched;

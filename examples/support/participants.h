@@ -186,7 +186,7 @@ auto Participants<T>::Muster(Wait wait)
   RETURN_IF_ERROR(wrong);
   if (!present.empty()) return present;
   return absl::UnavailableError(
-      "no worker is left that takes part: give baton-run more --workers");
+      "no worker is left to take part: give baton-run more --workers");
 }
 
 template <typename T>

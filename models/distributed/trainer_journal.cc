@@ -64,7 +64,7 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
   const auto training = read.tensors.find(kTraining);
   if (training == read.tensors.end() || training->second.numel() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.path, " is no entry of a trainer's journal"));
+        absl::StrCat(file.path, " is not an entry of a trainer's journal"));
   }
   const auto text = [&read](const char* key) {
     const auto found = read.metadata.find(key);
@@ -129,7 +129,7 @@ absl::Status CheckLatest(const std::vector<EntryFile>& files,
   const auto entry = Read(*later);
   return absl::PermissionDeniedError(absl::StrCat(
       entry.ok() && !entry->writer.empty() ? entry->writer : "another trainer",
-      " has taken the training up: this trainer commands it no more"));
+      " has taken over the training, which this trainer no longer commands"));
 }
 
 }  // namespace

@@ -239,8 +239,8 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
 Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
                                 const CollectiveOptions& options) {
   if (to < 0 || to >= size() || to == rank_ || !tensor.defined()) {
-    return ReadyFuture<void>(absl::InvalidArgumentError(
-        absl::StrCat("send: no tensor, or no other member, of rank ", to)));
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        "send: expected a tensor and another member's rank, got rank ", to)));
   }
   if (const absl::Status checked = CheckNotRecorded("send"); !checked.ok())
     return ReadyFuture<void>(checked);
@@ -266,7 +266,8 @@ Future<void> ProcessGroup::Receive(const Tensor& into, int from, int tag,
                                    const CollectiveOptions& options) {
   if (from < 0 || from >= size() || from == rank_ || !into.defined()) {
     return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
-        "receive: no tensor, or no other member, of rank ", from)));
+        "receive: expected a tensor and another member's rank, got rank ",
+        from)));
   }
   if (const absl::Status checked = CheckNotRecorded("receive"); !checked.ok())
     return ReadyFuture<void>(checked);

@@ -61,8 +61,8 @@ class DataParallel::Pass {
       own.push_back(parallel_.buckets_->has(i) ? 1 : 0);
     if (Graph::IsRecording() && own != parallel_.own_have_) {
       return absl::FailedPreconditionError(
-          "in a step that is recorded the same parameters have gradients as in "
-          "the one before it");
+          "a recorded step must have gradients for the same parameters as the "
+          "step before it");
     }
     std::copy(own.begin(), own.end(), has_.data<uint8_t>());
     parallel_.own_have_ = std::move(own);
@@ -169,9 +169,10 @@ absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
   // affects no other member.
   if (scaled && options_.power_sgd_rank > 0) {
     return absl::InvalidArgumentError(
-        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
-        "scale lets overflow would stay in the error that is kept. Train in "
-        "bf16 or f32, without a scale; other weights go into the loss");
+        "with power_sgd_rank Backward takes no gradients of the outputs: a "
+        "gradient that overflows under a loss scale would stay in the error "
+        "that PowerSGD keeps. Train in bf16 or f32 without a scale, and put "
+        "other weights into the loss");
   }
   return Run(
       [&](const LeafTaker& take) {
@@ -302,7 +303,7 @@ absl::Status DataParallel::ShareOverflow() {
 absl::Status DataParallel::MeetOthers(bool has_inputs) {
   if (Graph::IsRecording() && (options_.uneven_inputs || !order_known_)) {
     return absl::FailedPreconditionError(
-        "a step is recorded once one has been taken, and not with "
+        "a step can be recorded only after an ordinary one, and not with "
         "uneven_inputs");
   }
   if (!options_.uneven_inputs) return absl::OkStatus();
