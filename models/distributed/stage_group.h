@@ -141,7 +141,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   void Give(const TaskPtr& task, rpc::ObjectHold hold) const;
   absl::StatusOr<GroupReport> GiveProgram(const Task& task) const;
   static void HearEnd(const TaskPtr& task, absl::StatusOr<GroupReport> report);
-  // Returns OK unless the GPUs have decided that the step does not count.
+  // Returns an error if a link has ended the step, or if the GPUs have decided
+  // that the step does not count.
   absl::Status Decided(const Task& task) const;
   // Runs the step's program, on the compute thread, and releases the modules at
   // its end.

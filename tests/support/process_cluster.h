@@ -39,7 +39,7 @@ class ProcessCluster {
   // Starts a worker as one more. Returns when the agent has heard of it; false
   // if it does not within a minute.
   bool StartAgain(const std::string& name, const rpc::Agent& agent);
-  // If `tell` is true, reports the worker's end to the rendezvous, as a
+  // Kills a worker. If `tell` is true, reports its end to the rendezvous, as a
   // launcher does.
   void Kill(const std::string& name, bool tell);
   ChildProcess& operator[](const std::string& name) {
