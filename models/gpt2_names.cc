@@ -20,8 +20,8 @@ constexpr char kBase[] = "transformer.";
 constexpr char kGpt2Head[] = "lm_head.weight";
 constexpr char kGpt2Tokens[] = "wte.weight";
 
-// A name of each, and whether the matrix is the other's transposed: GPT-2's
-// "Conv1D" is a linear layer that keeps its weight as [in, out].
+// A tensor's name in both models, and whether one matrix is the other's
+// transpose: GPT-2's "Conv1D" is a linear layer whose weight is [in, out].
 struct Gpt2Name {
   const char* ours;
   const char* theirs;
@@ -56,7 +56,8 @@ const Gpt2Name* FindName(const std::string& name, NameOf from, bool of_block) {
   return of_block ? find(kOfBlock) : find(kOfModel);
 }
 
-// "blocks.7." of "blocks.7.norm1.bias", as the number and what follows.
+// Splits "blocks.7.norm1.bias" into the block's number and the rest; nullopt
+// for other names.
 std::optional<std::pair<std::string, std::string>> SplitBlock(
     const std::string& name, const std::string& blocks) {
   if (!absl::StartsWith(name, blocks)) return std::nullopt;

@@ -15,8 +15,8 @@ namespace baton::models {
 // TransformerOptions::tied. Returns InvalidArgument for a tensor that such a
 // model does not have. Results may share memory with `state`.
 absl::StatusOr<nn::StateMap> ToGpt2(const nn::StateMap& state);
-// Also accepts names without "transformer."; ignores the masks of older files,
-// and a head's weight that is the embedding.
+// Converts back. Also accepts names without "transformer."; ignores the masks
+// of older files, and a head's weight that is the embedding.
 absl::StatusOr<nn::StateMap> FromGpt2(const nn::StateMap& state);
 
 }  // namespace baton::models

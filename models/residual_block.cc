@@ -18,7 +18,8 @@ nn::Conv2dOptions Square(int64_t kernel, int64_t stride, int64_t groups = 1) {
           .init = nn::ConvInit::kKaimingFanOut};
 }
 
-// The shortcut's projection, where the block changes the shape; else null.
+// Returns the projection for the shortcut of a block that changes the shape;
+// null for other blocks.
 std::shared_ptr<nn::Sequential> MakeDownsample(
     const ResidualBlockOptions& options, int64_t out, Generator& generator) {
   if (options.stride == 1 && options.in == out) return nullptr;

@@ -123,7 +123,7 @@ ResNet::ResNet(const ResNetOptions& options, std::vector<std::string> units)
       AddBlock(unit, generator);
     }
   }
-  // Convolutions would bring weights that lie otherwise into it at each pass.
+  // With another format, convolutions would convert the weights in every pass.
   ToFormat(options_.format);
 }
 

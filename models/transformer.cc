@@ -23,7 +23,7 @@ constexpr char kModel[] = "Transformer";
 constexpr char kEmbedding[] = "embedding", kHead[] = "head";
 constexpr char kBlocks[] = "blocks";
 
-// Bounds what a worker does for options that came from elsewhere.
+// Bounds the work of a worker, because options may come from a peer.
 constexpr int64_t kMostLayers = 10'000, kMostOfOthers = 1 << 24;
 
 absl::Status CheckOptions(const TransformerOptions& o) {

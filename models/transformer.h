@@ -70,7 +70,7 @@ class Transformer : public nn::Module {
       const TransformerOptions& options, const std::vector<std::string>& cuts,
       int index);
 
-  // For a part that takes and returns one value.
+  // Requires a part that takes and returns one value.
   Variable Forward(const Variable& x) override;
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;

@@ -11,7 +11,7 @@
 namespace baton::models {
 namespace {
 
-// The first unit behind `cut`.
+// Returns the index of the first unit after `cut`.
 absl::StatusOr<size_t> EndOf(const std::string& model, const std::string& cut,
                              const std::vector<std::string>& units) {
   for (size_t i = units.size(); i-- > 0;) {

@@ -10,9 +10,9 @@
 
 namespace baton::tools {
 
-// InvalidArgument names the flag whose address is none of "host:port",
-// "unix:path" and "etcd://host:port,...", or the variable of the environment
-// that stands for it where it is empty. No address at all is OK.
+// Returns InvalidArgument, which names the flag, or the environment variable
+// that replaces an empty flag, unless the address is "host:port", "unix:path",
+// "etcd://host:port,..." or empty.
 absl::Status CheckAddressFlag(const absl::Flag<std::string>& flag,
                               const char* variable = nullptr);
 

@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Usage: tools/build.sh PRESET [TARGET...]
-# Sets the machine up, configures a preset of CMakePresets.json where that has
-# not been done, and builds the targets (all, where none is named) into
-# build/PRESET. What is up to date takes no time. ccache remembers across trees
-# and clones what was compiled.
+# Installs missing packages, configures a preset of CMakePresets.json if that has
+# not been done, and builds the targets (default: all) into build/PRESET. Targets
+# that are up to date take no time. ccache shares compilations between trees and
+# clones.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -28,10 +28,9 @@ case $preset in
   *) tools/setup.sh ;;
 esac
 
-# Clones in other folders share what they compile; so do users of precompiled
-# headers, whose macros ccache otherwise cannot vouch for. What a file includes is
-# known from the compiler's list of dependencies, which saves a run of the
-# preprocessor.
+# Lets clones in other folders share compilations, also with precompiled headers,
+# whose macros ccache otherwise cannot check. With CCACHE_DEPEND, ccache reads
+# the compiler's list of dependencies, which saves a run of the preprocessor.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD} CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
 
@@ -47,9 +46,9 @@ if [ ! "$tree/build.ninja" -nt CMakePresets.json ]; then
   touch "$tree/build.ninja"
 fi
 
-# The batches that CMake generates name their files by this clone's folder, which
-# ccache takes for another source in each clone; the names from the root of the
-# project, which is searched for headers, are the same everywhere.
+# The unity sources that CMake generates contain paths in this clone, so ccache
+# would take them for different sources in each clone. Replaces these paths by
+# ones relative to the project's root, which is searched for headers.
 name_batches_from_root() {
   local batches
   batches=$(find "$tree" \( -path '*/Unity/*.cxx' -o -name cmake_pch.hxx \) \

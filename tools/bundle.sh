@@ -3,13 +3,14 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Usage: tools/bundle.sh [--format=zst|xz|gz] BUILD_DIR OUT_DIR [PROGRAM...]
-# Gathers the programs of a build tree (all in BUILD_DIR/bin, tests too, where
-# none is named) for a machine that has neither the tree nor its packages:
+# Collects programs of a build tree (default: all in BUILD_DIR/bin, including
+# tests) for a machine that has neither the tree nor its packages:
 #   OUT_DIR/baton-bundle/{bin,lib,golden,run.sh,...}   and that folder as
 #   OUT_DIR/baton-bundle.tar.FORMAT (zst unless given; at most 60 MB).
 # lib holds the shared libraries that the programs need, without those that the
-# other machine must have: the C and C++ run time (of this age or newer) and the
-# NVIDIA driver, CUDA, cuDNN and NCCL. There: run.sh PROGRAM [ARG...].
+# other machine must have: the C and C++ run time (of this version or newer) and
+# the NVIDIA driver, CUDA, cuDNN and NCCL. Run a program there by
+# run.sh PROGRAM [ARG...].
 set -euo pipefail
 
 readonly limit_mb=60
@@ -55,13 +56,13 @@ if [ ${#programs[@]} = 0 ]; then
 fi
 [ ${#programs[@]} != 0 ] || die "'$build/bin' is empty: build something first"
 
-# What the other machine has to bring, by the stem of the file's name.
+# The libraries that the other machine must have, by the stem of the file's name.
 runtime='c|m|mvec|dl|pthread|rt|resolv|util|anl|nsl|stdc\+\+|gcc_s'
 nvidia='cuda|cudart|cublas|cublasLt|cudnn\w*|nccl|nvrtc|nvJitLink|cufft\w*'
 nvidia+='|curand|cusolver\w*|cusparse|cupti|nvToolsExt|nvidia-\S+'
 readonly brought="^(lib($runtime|$nvidia)\.so|ld-linux|linux-vdso)"
 
-# One line a library to take: its path.
+# Prints the path of each library to include, one a line.
 libraries() {
   local program name path missing=0
   for program in "${programs[@]}"; do
@@ -95,7 +96,7 @@ done
 cp -r "$golden" "$bundle/golden"
 for program in "${programs[@]}"; do
   ldd "$program" | grep -oE "^\s*lib($nvidia)\.so\S*" || true
-  # Opened only when a trace begins.
+  # Opened only when a trace begins, so ldd does not list it.
   grep -aohE '\blibcupti\.so\.[0-9]+' "$program" || true
 done | tr -d '\t ' | sort -u >"$bundle/cuda_libraries"
 
@@ -113,7 +114,7 @@ if [ $# = 0 ]; then
 fi
 
 shopt -s nullglob
-# The folders that may hold a library of CUDA; the first that has it counts.
+# The folders that may contain a library of CUDA; the first that does is used.
 folders=()
 for root in ${CUDA_HOME:+"$CUDA_HOME"} /usr/local/cuda /usr/local/cuda-*; do
   folders+=("$root"/lib64 "$root"/lib "$root"/targets/*-linux/lib)

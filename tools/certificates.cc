@@ -57,7 +57,7 @@ CertificateAndKey ToPem(X509* certificate, EVP_PKEY* key) {
   return {TextOf(certificate_text.get()), TextOf(key_text.get())};
 }
 
-// What it is about, when it is good, and a number that nobody guesses.
+// Returns a certificate with subject, validity and a random serial number.
 absl::StatusOr<Cert> Blank(const std::string& name, EVP_PKEY* key,
                            const Validity& validity) {
   Cert certificate(X509_new());

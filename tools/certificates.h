@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-// The certificates of one cluster: an authority of its own, and what it signs.
+// Makes the certificates of one cluster and the authority that signs them.
 namespace baton::tools {
 
-// PEM texts that belong together.
+// A certificate and its private key, as PEM texts.
 struct CertificateAndKey {
   std::string certificate;
   std::string key;
@@ -24,22 +24,21 @@ struct Validity {
   absl::Time until;
 };
 
-// A new authority on the curve P-256, called "NAME certificate authority".
+// Makes an authority on the curve P-256, called "NAME certificate authority".
 absl::StatusOr<CertificateAndKey> MakeAuthority(const std::string& name,
                                                 const Validity& validity);
-// A new key, and its certificate for `names` as DNS names, good for both ends
-// of a connection, signed by `authority`.
+// Makes a key and its certificate, signed by `authority`, with `names` as DNS
+// names, for both ends of a connection.
 absl::StatusOr<CertificateAndKey> MakeCertificate(
     const CertificateAndKey& authority, const std::vector<std::string>& names,
     const Validity& validity);
-// 256 random bits as 64 hexadecimal digits.
+// Returns 256 random bits as 64 hexadecimal digits.
 absl::StatusOr<std::string> MakeToken();
 
-// Writes into `folder`, which it makes if need be, what `workers` and a
-// rendezvous and batonctl beside them need: ca.pem, ca.key, token, and NAME.pem
-// and NAME.key for each. An authority and a token that are there are kept, and
-// certificates that are there are made anew. Keys and token are for this user
-// only.
+// Writes the files that `workers`, a rendezvous and batonctl need into
+// `folder`, which it makes if necessary: ca.pem, ca.key, token, and NAME.pem
+// and NAME.key for each. Keeps an existing authority and token; replaces
+// existing certificates. Only this user can read keys and token.
 absl::Status WriteCertificates(const std::string& folder,
                                const std::vector<std::string>& workers,
                                const Validity& validity);

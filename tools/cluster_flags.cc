@@ -147,7 +147,7 @@ absl::Status CheckMeeting(const rpc::ClusterOptions& options) {
   return absl::OkStatus();
 }
 
-// Before anybody waits for anybody.
+// Finds wrong addresses before any process waits for another.
 absl::Status CheckAddresses(const rpc::ClusterOptions& options) {
   RETURN_IF_ERROR(CheckAddressFlag(FLAGS_listen, "BATON_LISTEN"));
   RETURN_IF_ERROR(CheckAddressFlag(FLAGS_rendezvous, "BATON_RENDEZVOUS"));
@@ -161,9 +161,9 @@ absl::Status CheckAddresses(const rpc::ClusterOptions& options) {
   return Annotate(rpc::ParseHostPort(told).status(), "--advertise_host");
 }
 
-// Where mpirun, srun or the like has started this process, and nothing else
-// says who it is: rank 0 is the trainer and hosts the rendezvous, the others
-// are worker1, worker2, ... Returns what it was told; none otherwise.
+// If mpirun, srun or the like has started this process, and no flag says who it
+// is: rank 0 is the trainer and hosts the rendezvous, the others are worker1,
+// worker2, ... Returns the launcher's values; nullopt if no launcher is used.
 absl::StatusOr<std::optional<Launched>> FillInFromLauncher(
     const std::string& default_name, rpc::ClusterOptions& options) {
   const bool named = options.name != default_name ||
@@ -184,7 +184,7 @@ absl::StatusOr<std::optional<Launched>> FillInFromLauncher(
       launched->rank == 0 ? kTrainer : absl::StrCat("worker", launched->rank);
   const bool hosted = !rpc::internal::IsEtcd(options.rendezvous);
   if (hosted) options.rendezvous_host = kTrainer;
-  // The default is reached by none but those of this machine.
+  // Only processes on this machine can reach the default address.
   if ((launched->rank > 0 || !hosted) && options.listen == kDefaultListen) {
     ASSIGN_OR_RETURN(options.listen, ListenAddressBeside(options.rendezvous));
   }

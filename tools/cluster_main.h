@@ -17,17 +17,17 @@
 
 namespace baton::tools {
 
-// A program that is all processes of its cluster: baton-run starts it as the
+// A program of which all processes of a cluster run: baton-run starts it as the
 // trainer and, by --worker_program, as the workers.
 struct ClusterProgram {
-  std::string usage = {};  // what --help begins with
-  // What the process named "trainer" does; the others serve it until a signal
-  // ends them. What it throws becomes a status.
+  std::string usage = {};  // the first lines of --help
+  // Runs in the process named "trainer"; the others serve until a signal ends
+  // them. Exceptions become a status.
   std::function<absl::Status(rpc::Agent&)> train = {};
-  // Whether the trainer's flags are right, before anybody hears of it. The
-  // workers were given none.
+  // Checks the trainer's flags before it joins the cluster. The workers are
+  // given none of them.
   std::function<absl::Status()> check = {};
-  // Registers what is no class, or is no part of other programs.
+  // Registers functions and other things that are not among Parts.
   std::function<void(rpc::Registry&)> add = {};
 };
 
@@ -40,8 +40,9 @@ int ClusterMain(int argc, char** argv, const ClusterProgram& program,
 
 }  // namespace internal
 
-// The main of such a program: reads the flags (tools/cluster_flags.h), joins by
-// dist::Join<Parts...>, trains or serves, leaves. Gives the exit code.
+// The main of such a program: reads the flags (tools/cluster_flags.h), joins
+// the cluster by dist::Join<Parts...>, trains or serves, and leaves. Returns
+// the exit code.
 //
 //   int main(int argc, char** argv) {
 //     return baton::tools::ClusterMain<Layer>(

@@ -47,17 +47,18 @@ absl::Status Set(absl::CommandLineFlag& flag, const std::string& value) {
                                                  Wanted(flag)));
 }
 
-// The switch that "--noswitch" clears, or null.
+// Returns the switch that "--noswitch" clears, or null.
 absl::CommandLineFlag* FindNegated(const std::string& name) {
   if (!absl::StartsWith(name, "no")) return nullptr;
   absl::CommandLineFlag* flag = absl::FindCommandLineFlag(name.substr(2));
   return flag != nullptr && flag->IsOfType<bool>() ? flag : nullptr;
 }
 
-// The letters to add, drop, replace or swap with the next to make one of the
-// other.
+// Returns how many letters must be added, dropped, replaced or swapped with the
+// next one to turn one word into the other.
 size_t Distance(absl::string_view a, absl::string_view b) {
-  // Between the first i letters of one and the first j of the other.
+  // of[i][j] is the distance of the first i letters of `a` to the first j of
+  // `b`.
   std::vector<std::vector<size_t>> of(a.size() + 1,
                                       std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) {
@@ -152,9 +153,10 @@ absl::Status CheckWord(absl::string_view who, const std::string& word,
 
 std::string DoYouMean(absl::string_view word,
                       const std::vector<std::string>& words) {
-  // What is farther is another word.
+  // A word at a greater distance is not similar.
   const size_t limit = std::min(word.size(), 2 + word.size() / 4);
-  // Of equals what begins with the word: flags come in any order.
+  // Of equally similar ones, prefers one that begins with the word, because
+  // flags come in any order.
   std::tuple<size_t, bool, absl::string_view> nearest{limit, false, ""};
   for (const std::string& known : words) {
     nearest = std::min(nearest, {Distance(word, known),
@@ -214,7 +216,7 @@ absl::Status Print(const std::string& text) {
       std::ferror(stdout) == 0) {
     return absl::OkStatus();
   }
-  // What was written before may have failed for a reason that nobody kept.
+  // An earlier write may have failed, whose reason is not known any more.
   const std::string why =
       errno == 0 ? "" : absl::StrCat(": ", std::strerror(errno));
   return absl::DataLossError(

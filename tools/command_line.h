@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-// Command lines of all programs: absl flags, read in one way everywhere.
+// Reads the command lines of all programs, by absl flags, in the same way.
 namespace baton::tools {
 
 struct CommandLine {
@@ -28,20 +28,22 @@ struct CommandLine {
 // that has a bad value.
 absl::StatusOr<CommandLine> ReadFlags(const std::vector<std::string>& args);
 
-// A flag's time in whole milliseconds; a hundred years, which clocks can still
-// be added to, for what is longer (inf). InvalidArgument names the flag where
-// it is shorter than `least`.
+// Returns a flag's time in whole milliseconds. A longer time than a hundred
+// years, such as inf, becomes a hundred years, so that adding it to a time does
+// not overflow. InvalidArgument names the flag if the time is shorter than
+// `least`.
 absl::StatusOr<std::chrono::milliseconds> TimeOf(
     const absl::Flag<absl::Duration>& flag,
     std::chrono::milliseconds least = std::chrono::milliseconds(1));
 
-// InvalidArgument: "--flag why".
+// Returns InvalidArgument: "--flag why".
 absl::Status WrongFlag(absl::string_view flag, absl::string_view why);
 
-// InvalidArgument names the flag, its value and the least one.
+// Returns InvalidArgument, with the flag, its value and the least one, if the
+// value is less.
 absl::Status CheckAtLeast(absl::string_view flag, double value, double least);
 
-// The same for the first of the flags that is less than `least`.
+// The same for the first of these flags that is less than `least`.
 template <typename... Numbers>
 absl::Status AtLeast(double least, const absl::Flag<Numbers>&... flags) {
   absl::Status wrong;
@@ -51,42 +53,44 @@ absl::Status AtLeast(double least, const absl::Flag<Numbers>&... flags) {
   return wrong;
 }
 
-// OK where `word` is one of those that `who`, a flag or a program, takes. Else
-// InvalidArgument: "--dtype takes fp32 or bf16, not 'bf17' (do you mean
-// bf16?)".
+// Returns OK if `word` is one of `words`, the words that the flag or program
+// `who` takes; else InvalidArgument: "--dtype takes fp32 or bf16, not 'bf17'
+// (do you mean bf16?)".
 absl::Status CheckWord(absl::string_view who, const std::string& word,
                        const std::vector<std::string>& words);
 
-// " (do you mean X?)" for the X among `words` that `word` is nearly; empty
-// where there is none.
+// Returns " (do you mean X?)" for the most similar of `words`; "" if none is
+// similar.
 std::string DoYouMean(absl::string_view word,
                       const std::vector<std::string>& words);
 
-// What --help prints: `usage` and every flag with its meaning and default.
+// Returns the text of --help: `usage`, and every flag with its meaning and
+// default.
 std::string HelpText(const std::string& usage);
 
-// For main: reads the flags and gives the positional arguments. Prints the help
-// (--help) or Baton's version (--version) and exits with 0 when asked for;
-// prints one line and exits with 2 when a flag is wrong.
+// For main: reads the flags and returns the positional arguments. With --help
+// or --version, prints the answer and exits with code 0. If a flag is wrong,
+// prints one line and exits with 2.
 std::vector<std::string> ParseFlagsOrExit(int argc, char** argv,
                                           const std::string& usage);
 
-// InvalidArgument names a word for which the program has no use.
+// Returns InvalidArgument for an argument that the program does not take.
 absl::Status UnexpectedArgument(absl::string_view word);
 
-// The same for programs that take flags alone: another argument is wrong too.
+// The same for programs that take only flags: other arguments are wrong, too.
 void ParseFlagsAloneOrExit(int argc, char** argv, const std::string& usage);
 
-// Writes to stdout, at once. DataLoss where it did not take everything, as on a
-// full disk.
+// Writes to stdout and flushes it. DataLoss if not everything could be written,
+// as on a full disk.
 absl::Status Print(const std::string& text);
 
-// "PROGRAM: message" on stderr; gives `code`, for `return Complain(...)`.
+// Prints "PROGRAM: message" on stderr and returns `code`, for `return
+// Complain(...)`.
 int Complain(const std::string& message, int code);
 
-// The exit code of a main that ended so: 0 for OK, where standard output took
-// everything that was printed; else prints the message and gives 2 where the
-// program was called wrongly (InvalidArgument), 1 otherwise.
+// Returns the exit code for a main that ends with `status`: 0 if it is OK and
+// standard output took everything; else prints the message and returns 2 for
+// InvalidArgument, which means a wrong command line, and 1 for other errors.
 int ExitCode(const absl::Status& status);
 
 }  // namespace baton::tools

@@ -1,12 +1,12 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Completion of commands, flags and values in bash, by what the programs' --help says:
+# Completes commands, flags and values in bash, from the programs' --help:
 #   source tools/completion.bash
-# Installed, it is loaded by bash-completion. After the -- of baton-run it completes
-# the trainer's flags.
+# If installed, bash-completion loads it. After the -- of baton-run it completes the
+# trainer's flags.
 
-# The flags that a program has, one a line, switches without =.
+# Prints the flags of a program, one a line, switches without =.
 _baton_flags() {
   "$1" --help 2>/dev/null </dev/null | awk '
     /^  --/ { flag = $1; print flag (/ \[(true|false)\]$/ ? "" : "=") }'
@@ -14,7 +14,7 @@ _baton_flags() {
 
 _baton() {
   local line=$COMP_LINE words word program first=0 i
-  # Readline divides at = and :, which flags hold.
+  # Readline splits words at = and :, which flags contain.
   read -ra words <<<"${line:0:COMP_POINT}"
   [[ ${line:0:COMP_POINT} == *' ' ]] && words+=('')
   word=${words[-1]} program=${words[0]}
@@ -44,7 +44,7 @@ _baton() {
       compopt -o filenames 2>/dev/null
       mapfile -t COMPREPLY < <(compgen -f -- "$value")
     fi
-    # What is before the last = or : stands already.
+    # The text before the last = or : is on the line already.
     [[ $value != *:* ]] || COMPREPLY=("${COMPREPLY[@]#"${value%:*}:"}")
   elif [[ $word == -* ]]; then
     compopt -o nospace 2>/dev/null

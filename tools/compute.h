@@ -9,21 +9,22 @@
 #include "absl/status/statusor.h"
 #include "rpc/worker.h"
 
-// How programs are told what to compute on: --device, --dtype, --deterministic.
+// The device, dtype and determinism of a program: --device, --dtype,
+// --deterministic.
 namespace baton::tools {
 
 // `dtype` is fp32, tf32, bf16 or fp16. InvalidArgument names the flag that is
-// wrong; also where a dtype needs a GPU and the device is none.
+// wrong; a dtype that needs a GPU is wrong with another device.
 absl::StatusOr<rpc::Compute> ComputeOf(const std::string& device,
                                        const std::string& dtype,
                                        bool deterministic);
 
-// What --dtype was.
+// Returns the value of --dtype.
 std::string DTypeFlag(const rpc::Compute& compute);
 
-// One device for each worker: those of `list`, divided by commas, in turn.
-// "cuda" is every GPU of this machine, which has `gpus`. FailedPrecondition
-// where it has none.
+// Assigns the devices of `list`, separated by commas, to the workers in turn.
+// "cuda" stands for all `gpus` GPUs of this machine; FailedPrecondition if it
+// has none.
 absl::StatusOr<std::vector<std::string>> DealDevices(const std::string& list,
                                                      int workers, int gpus);
 

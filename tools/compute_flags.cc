@@ -32,7 +32,7 @@ absl::StatusOr<rpc::Compute> ComputeFromFlags(
   ASSIGN_OR_RETURN(const rpc::Compute compute,
                    ComputeOf(device, absl::GetFlag(FLAGS_dtype),
                              absl::GetFlag(FLAGS_deterministic)));
-  // Says what is missing for a GPU.
+  // Reports what is missing for a GPU.
   RETURN_IF_ERROR(Annotate(
       CatchErrors([&] { Tensor::Empty({1}, {.device = compute.device}); }),
       absl::StrCat("--device=", compute.device.ToString())));

@@ -13,10 +13,10 @@
 //   --device --dtype --deterministic
 namespace baton::tools {
 
-// After absl::ParseCommandLine; what holds for the whole process
-// (core/precision.h) is set. The device is that of a launched process if this
-// is one (DeviceOf, tools/launched.h). Errors as ComputeOf (tools/compute.h);
-// FailedPrecondition says what the device lacks here.
+// Reads the parsed flags, and sets what applies to the whole process
+// (core/precision.h). The device is that of a launched process if this is one
+// (DeviceOf, tools/launched.h). Errors are those of ComputeOf
+// (tools/compute.h); FailedPrecondition says what the device lacks here.
 absl::StatusOr<rpc::Compute> ComputeFromFlags(
     const std::optional<Launched>& launched = {});
 

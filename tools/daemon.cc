@@ -26,8 +26,8 @@
 namespace baton::tools {
 namespace {
 
-// Masks would not do: libraries have threads before main begins, and a signal
-// goes to any thread that does not block it.
+// Signal masks cannot be used: libraries start threads before main begins, and
+// a signal goes to any thread that does not block it.
 std::atomic<int> handler_pipe{-1};
 
 void OnStopSignal(int signal) {
@@ -67,7 +67,7 @@ StopSignal::~StopSignal() {
   ::close(pipe_);
 }
 
-// Until the other end of the pipe is closed.
+// Runs until the other end of the pipe is closed.
 void StopSignal::Watch() {
   unsigned char byte = 0;
   for (;;) {
@@ -79,9 +79,10 @@ void StopSignal::Watch() {
     if (echo_.IsEcho(signal)) continue;
     const bool again = signal_ != 0;
     if (!keeping_ || again) {
-      // A first signal cuts nothing short, and baton-run sends it to workers
-      // that still join when their trainer was called wrongly: the trainer's
-      // line is the one to be read.
+      // A first signal is not reported, because it interrupts nothing.
+      // baton-run sends it to workers that are still joining when their
+      // trainer's command line was wrong; the trainer's message is then the
+      // only one.
       if (again)
         Complain(absl::StrCat(::strsignal(signal), ": ending at once"), 0);
       ::_exit(128 + signal);

@@ -13,15 +13,16 @@
 
 namespace baton::tools {
 
-// Ends the process without destroying static objects, which handlers that a
-// shutdown has left behind may still use.
+// Ends the process without destroying static objects, because handlers that
+// still run after a shutdown may use them.
 [[noreturn]] void EndWithRunningHandlers(int code);
 
-// SIGINT and SIGTERM as something to wait for. The first one ends the wait; a
-// first one before Keep is called, and any second one, end the process at once
-// with 128 + signal, and only the second is reported; the same one at once
-// after the first is its echo and does nothing (tools/launch/signal_echo.h).
-// One per process, made before any other thread. Thread-safe.
+// Lets a program wait for SIGINT or SIGTERM. The first signal ends the wait. A
+// first signal before Keep is called, and any second one, end the process at
+// once with code 128 + signal; a second one is reported. A repetition of the
+// first signal soon after it is its echo and is ignored
+// (tools/launch/signal_echo.h). Make one per process, before any other thread.
+// Thread-safe.
 class StopSignal {
  public:
   StopSignal();
@@ -29,17 +30,17 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // From here on the first signal is kept for Wait.
+  // From now on the first signal is kept for Wait.
   void Keep();
-  // Keep, then waits for the first signal and gives it.
+  // Calls Keep, then waits for the first signal and returns it.
   int Wait();
-  // As if SIGTERM had come, unless a signal has: Wait ends.
+  // Ends Wait as SIGTERM would, unless a signal has come.
   void End();
 
  private:
   void Watch();
 
-  int pipe_ = -1;  // from the handler
+  int pipe_ = -1;  // the handler writes to its other end
   Mutex mutex_;
   CondVar changed_;
   bool keeping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -48,12 +49,13 @@ class StopSignal {
   std::thread watcher_;
 };
 
-// "0-2,5" as {0, 1, 2, 5}; InvalidArgument for anything else.
+// Parses "0-2,5" into {0, 1, 2, 5}; InvalidArgument for anything else.
 absl::StatusOr<std::vector<int>> ParseCores(const std::string& text);
 
-// Gives this process `cores` (empty: leaves them) and `threads` compute threads
-// (0: one a core), by running the program anew where that is a change: OpenMP
-// reads both when a program is loaded. Call it first in main.
+// Restricts this process to `cores` (empty: no change) and sets its number of
+// compute threads (0: one per core). If that is a change, executes the program
+// again, because OpenMP reads both when the program is loaded. Call it first in
+// main.
 absl::Status SetCoresAndThreads(const std::vector<int>& cores, int threads,
                                 char** argv);
 

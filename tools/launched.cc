@@ -18,17 +18,18 @@
 namespace baton::tools {
 namespace {
 
-// The names that a launcher gives to a rank, the number of ranks, and the rank
-// on this machine.
+// The variables in which a launcher sets the rank, the number of ranks, and the
+// rank on this machine.
 struct Names {
   const char* rank;
   const char* size;
   const char* local_rank;
-  const char* other_local_rank;  // where that one is not set; may be null
+  const char* other_local_rank;  // used if that one is not set; may be null
 };
 
-// srun sets its own names beside those of the MPI that it starts. mpirun leaves
-// those of the script around it, which are the same at all ranks.
+// The order matters: srun sets its variables beside those of the MPI that it
+// starts, while mpirun passes on those of a surrounding Slurm script, which are
+// the same at all ranks.
 constexpr Names kLaunchers[] = {
     {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_RANK", nullptr},
@@ -61,7 +62,7 @@ absl::StatusOr<std::optional<Launched>> LaunchedByOthers() {
         launched.rank >= launched.size) {
       return absl::InvalidArgumentError(
           absl::StrCat(names.rank, "=", rank, " and ", names.size, "=", size,
-                       " are no rank among others"));
+                       " are not a rank and a number of ranks"));
     }
     ASSIGN_OR_RETURN(launched.local_rank, LocalRankOf(names));
     return launched;

@@ -8,33 +8,33 @@
 
 #include "absl/status/statusor.h"
 
-// What mpirun, mpiexec and srun tell each process that they start, in its
-// environment: a program needs no library of MPI to read it.
+// The rank that mpirun, mpiexec or srun gives to each process that it starts,
+// in environment variables; MPI's library is not needed to read them.
 namespace baton::tools {
 
 struct Launched {
   int rank = 0;
   int size = 0;
   std::string by;  // "OMPI_COMM_WORLD_RANK", for errors
-  // The rank among the processes of this machine, where the launcher tells it.
+  // The rank among the processes on this machine, if the launcher sets it.
   std::optional<int> local_rank = {};
 };
 
-// Of Open MPI, MPICH and what is like it, or Slurm, the first that is there;
-// none where this process was started otherwise. InvalidArgument for variables
-// that are no rank among others.
+// Reads the variables of Open MPI, MPICH and its relatives, or Slurm, whichever
+// are set first; nullopt if this process was started otherwise. InvalidArgument
+// if they contain no valid rank.
 absl::StatusOr<std::optional<Launched>> LaunchedByOthers();
 
-// The device of a launched process that was given --device=`list`: its share by
-// local rank as DealDevices (tools/compute.h) deals them, so that processes of
-// one machine have different GPUs of `gpus` while there are enough. `list`
-// itself without a local rank.
+// Returns the device of a launched process with --device=`list`: DealDevices
+// (tools/compute.h) deals the devices by local rank, so that the processes on a
+// machine have different GPUs as long as `gpus` suffice. Without a local rank,
+// returns `list`.
 absl::StatusOr<std::string> DeviceOf(const Launched& launched,
                                      const std::string& list, int gpus);
 
-// Where a process listens that all are to reach who meet at `rendezvous`: at
-// this machine's host name, or at 127.0.0.1 if they are all on this machine;
-// at any free port.
+// Returns the address at which a process must listen so that all processes that
+// meet at `rendezvous` reach it: this machine's host name, or 127.0.0.1 if the
+// rendezvous is local to this machine; with any free port.
 absl::StatusOr<std::string> ListenAddressBeside(const std::string& rendezvous);
 
 }  // namespace baton::tools

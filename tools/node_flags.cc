@@ -30,7 +30,7 @@ ABSL_FLAG(absl::Duration, join_timeout, absl::Seconds(60),
 namespace baton::tools {
 namespace {
 
-// What is more is a slip of the hand.
+// A greater number is taken for a mistake.
 constexpr int kMostNodes = 1024;
 
 absl::Status Check(const NodeFlags& flags, bool has_host) {

@@ -15,14 +15,14 @@ namespace baton::tools {
 struct NodeFlags {
   int node = 0;
   int nodes = 1;
-  // Where all nodes meet, and where the processes of this one listen; empty if
-  // there is only one.
+  // Where all nodes meet, and the address at which this node's processes
+  // listen; empty if there is only one node.
   std::string rendezvous;
   std::string listen;
-  std::chrono::milliseconds join_timeout{0};  // waits so long for other nodes
+  std::chrono::milliseconds join_timeout{0};  // to wait for other nodes
 };
 
-// After absl::ParseCommandLine. InvalidArgument names the flag that is wrong.
+// Reads the parsed flags. InvalidArgument names the flag that is wrong.
 absl::StatusOr<NodeFlags> NodesFromFlags();
 
 }  // namespace baton::tools

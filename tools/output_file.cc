@@ -19,7 +19,8 @@ namespace {
 
 using File = std::unique_ptr<FILE, FreeWith<std::fclose>>;
 
-// Where a file is written before it takes its place; devices have none.
+// Returns where to write a file before it replaces `path`; devices are written
+// directly.
 std::string PartOf(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);

@@ -10,9 +10,9 @@
 
 namespace baton::tools {
 
-// Serves the others until a signal comes or, where the worker named `host`
-// hosts their rendezvous (rpc::ClusterOptions), until that has ended: whoever
-// has started them all waits for all. `stop` outlives the agent.
+// Serves other workers until a signal comes or, if the worker `host` hosts the
+// rendezvous (rpc::ClusterOptions), until that worker has ended: its end is the
+// end of the run. `stop` must outlive the agent.
 inline void Serve(rpc::Agent& agent, StopSignal& stop,
                   const std::string& host) {
   if (!host.empty()) {
@@ -21,7 +21,7 @@ inline void Serve(rpc::Agent& agent, StopSignal& stop,
       const bool gone = event.kind == Kind::kLeft || event.kind == Kind::kLost;
       if (gone && event.worker.name == host) stop.End();
     });
-    if (!agent.Find(host).ok()) stop.End();  // it was so fast
+    if (!agent.Find(host).ok()) stop.End();  // it has ended already
   }
   stop.Wait();
 }

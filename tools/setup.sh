@@ -5,8 +5,8 @@
 # Usage: tools/setup.sh [--ci]
 # Installs the packages of tools/packages.txt that are missing, with apt, as
 # root or by sudo. With --ci also those of .ci/run and the analyze preset.
-# Does nothing, at once, when all are there. BATON_SKIP_SETUP=1 trusts that
-# everything needed is installed in another way.
+# Ends at once if none is missing. BATON_SKIP_SETUP=1 says that everything needed
+# is installed in another way.
 set -euo pipefail
 folder=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -28,7 +28,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     "tools/packages.txt by hand, then set BATON_SKIP_SETUP=1"
 fi
 
-# "installed NAME" for each package that is there; the others are missing.
+# dpkg-query prints "installed NAME" for each package that is installed.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted \
   2>/dev/null | sed -n 's/^installed //p' || true)
 missing=$(comm -23 <(sort -u <<<"$wanted") <(sort -u <<<"$installed"))
@@ -44,17 +44,18 @@ if [ "$(id -u)" != 0 ]; then
   as_root=(sudo)
   [ -t 0 ] && [ "${CI-}" != true ] || as_root+=(-n)
 fi
-# At runlevel 1 no package starts a service.
+# With RUNLEVEL=1 packages start no services.
 apt() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -q \
     -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@" </dev/null
 }
-# A broken source of somebody else's must not stop what the others can give.
+# A broken package source, perhaps of other software, must not prevent installation
+# from the others.
 apt update || echo "setup: apt-get update failed for a source (see above)" >&2
 apt install -y --no-install-recommends $missing ||
   die "apt-get could not install everything (see above); if what is missing is" \
     "installed in another way, set BATON_SKIP_SETUP=1"
-# systemd knows no runlevels. Tests start nodes of etcd, and Slurm, for themselves.
+# systemd ignores RUNLEVEL. The tests start etcd and Slurm themselves.
 for package in etcd-server munge slurmctld slurmd; do
   if grep -qx $package <<<"$missing" && [ -d /run/systemd/system ]; then
     "${as_root[@]}" systemctl disable --now "${package%-server}"

@@ -31,7 +31,8 @@ Tensor Part(const Tensor& flat, int part, int parts) {
                     flat.numel() * (part + 1) / parts);
 }
 
-// All members at once: `out` to the next one, `in` from the one before.
+// Sends `out` to the next member and receives `in` from the previous one;
+// called by all members at once.
 absl::Status PassOn(rpc::ProcessGroup& group, const Tensor& out,
                     const Tensor& in) {
   const int n = group.size(), rank = group.rank();
@@ -64,8 +65,8 @@ absl::Status StarAllReduce(rpc::ProcessGroup& group, const Tensor& flat) {
   return SendToOthers(group, flat);
 }
 
-// A member's children are those whose rank has one more of the low bits that
-// its own rank has not.
+// A rank's children are that rank plus 1, 2, 4, ..., up to the lowest bit that
+// is set in the rank.
 absl::Status TreeAllReduce(rpc::ProcessGroup& group, const Tensor& flat) {
   const int n = group.size(), rank = group.rank();
   const Tensor other = EmptyLike(flat);
@@ -121,7 +122,7 @@ absl::StatusOr<std::vector<Digits>> SplitBatch(const Digits& batch, int parts) {
 absl::StatusOr<std::optional<BatchPart>> Scatter(
     rpc::ProcessGroup& group, const std::vector<Digits>& parts) {
   const Tensor sizes = Tensor::Zeros({2}, {.dtype = DType::kI64});
-  int64_t* const size = sizes.data<int64_t>();  // of the part, of the whole
+  int64_t* const size = sizes.data<int64_t>();  // of part and whole
   if (group.rank() != 0) {
     RETURN_IF_ERROR(group.Receive(sizes, 0).Await(kNoLimit));
     if (size[1] == 0) return std::nullopt;

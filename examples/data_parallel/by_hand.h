@@ -15,37 +15,38 @@
 #include "examples/support/digits.h"
 #include "rpc/collectives/process_group.h"
 
-// What data parallelism is made of, by hand and out of sends alone, so that one
-// sees what travels. The library's own is dist::DataParallel.
+// The parts of data parallelism, written by hand with nothing but Send and
+// Receive, to show what travels. Use dist::DataParallel instead in a program.
 namespace baton::examples {
 
-// So many parts, whose sizes differ by one at most; the first ones are larger.
-// InvalidArgument where there are fewer samples than parts.
+// Divides a batch into `parts` parts whose sizes differ by at most one; the
+// first ones are larger. InvalidArgument if there are fewer samples than parts.
 absl::StatusOr<std::vector<Digits>> SplitBatch(const Digits& batch, int parts);
 
 // One member's part of a batch. Plain data.
 struct BatchPart {
   Digits digits;
-  int64_t of = 0;  // samples of the whole batch
+  int64_t of = 0;  // samples in the whole batch
 };
 
-// Rank 0 gives each member the part of its rank, and no parts (an empty list)
-// to say that no more will come, for which all get nullopt. The list of the
-// others does not count.
+// Rank 0 sends each member the part of its rank. If rank 0 passes an empty
+// list, no more batches come, and all members get nullopt. The list is ignored
+// at other ranks.
 absl::StatusOr<std::optional<BatchPart>> Scatter(
     rpc::ProcessGroup& group, const std::vector<Digits>& parts);
 
 enum class AllReduceWay : uint8_t {
-  kStar,     // all to rank 0, which adds them up, and back: as textbooks begin
-  kTree,     // in pairs, then pairs of pairs, and back
-  kRing,     // each reduces a part: 2 (n - 1) / n of the bytes of each member
+  kStar,  // all send to rank 0, which adds and sends back; the textbooks' first
+          // way
+  kTree,  // pairs, then pairs of pairs, and back
+  kRing,  // each reduces a part; each sends 2 (n - 1) / n of the bytes
   kLibrary,  // ProcessGroup::AllReduce
 };
 std::string_view Name(AllReduceWay way);
 absl::StatusOr<AllReduceWay> ParseAllReduceWay(const std::string& name);
 
-// Sums of all members' elements, in place; the same bits at all. `flat` is
-// dense, of one axis and of the same length at all members.
+// Sums the elements of all members in place; all get the same bits. `flat` must
+// be dense, of rank 1 and equally long at all members.
 absl::Status AllReduce(rpc::ProcessGroup& group, const Tensor& flat,
                        AllReduceWay way);
 

@@ -1,12 +1,12 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A ResNet that is trained data-parallel by whoever is there: members may die,
-// leave and come at any time, and nobody leads them.
+// Trains a ResNet data-parallel with all members that are present: members may
+// join, leave and die at any time, and none is a permanent leader.
 //   baton-run --workers=2 --restarts=9 --worker_program=elastic_ddp
 //       --worker_flags="--depth=18 --data=train" --
 //       elastic_ddp --depth=18 --data=train
-// Or, each at any machine and any time, beside a baton-rendezvous:
+// Or start each member on any machine at any time, beside a baton-rendezvous:
 //   elastic_ddp --name=first --rendezvous=HOST:PORT --world_size=1
 //   elastic_ddp --name=second --rendezvous=HOST:PORT --extra
 
@@ -66,7 +66,7 @@ constexpr char kUsage[] =
     "them, and tells at the end how it went.\n"
     "Default: --optimizer=sgd --lr=0.01 --momentum=0.9.";
 
-// Until the members are enough.
+// How long to wait for enough members.
 constexpr std::chrono::minutes kPatience{10};
 
 absl::StatusOr<std::shared_ptr<data::Dataset>> Images() {
@@ -101,7 +101,7 @@ dist::ElasticOptions OptionsFor(const data::Dataset& images) {
   return options;
 }
 
-// What goes into each step of this member.
+// This member's model, optimizer and images.
 class Trainee {
  public:
   Trainee(std::unique_ptr<models::ResNet> model,
@@ -151,7 +151,7 @@ absl::StatusOr<std::unique_ptr<Trainee>> MakeTrainee(
                                    optimizer);
 }
 
-// Until the epochs are over; says how many there were in each step.
+// Trains until the epochs are over; the details have the members of each step.
 absl::StatusOr<Measurement> Train(rpc::Agent& agent) {
   using Clock = std::chrono::steady_clock;
   ASSIGN_OR_RETURN(const auto images, Images());
@@ -165,7 +165,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent) {
   Measurement measurement{
       .variant = "elastic", .items = absl::GetFlag(FLAGS_batch), .seconds = {}};
   std::vector<double> losses, members;
-  std::optional<TrainingLog> log;  // of whoever leads
+  std::optional<TrainingLog> log;  // of the member with rank 0
   while (training->epoch() < absl::GetFlag(FLAGS_epochs)) {
     const auto begin = Clock::now();
     ASSIGN_OR_RETURN(
@@ -184,7 +184,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent) {
     if (!log.has_value()) log.emplace("elastic", "images", trainee->rate());
     log->Add(done.step, absl::GetFlag(FLAGS_batch), {{"loss", done.loss}});
   }
-  // Who ends first would be missed in the last step.
+  // A member that ended first would be taken for lost in the last step.
   training->group().Barrier().Await().IgnoreError();
   if (losses.empty())
     return absl::NotFoundError("the epochs were over before this member came");

@@ -1,8 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A LeNet trained data-parallel by hand: batches split and scattered, gradients
-// all-reduced, out of sends alone.
+// Trains a LeNet data-parallel by hand: batches are split and scattered, and
+// gradients all-reduced, with nothing but Send and Receive.
 //   baton-run --workers=2 --worker_program=lenet_data_parallel --
 //       lenet_data_parallel --data=t10k-images-idx3-ubyte.gz
 
@@ -66,7 +66,7 @@ constexpr const char* kWays[] = {"star", "tree", "ring", "library"};
 struct Variant {
   std::string name;
   size_t devices = 1;
-  bool larger = false;  // batch and rate
+  bool larger = false;  // batch and learning rate grow with the devices
 };
 
 using Devices = std::vector<RRef<LeNetDevice>>;
@@ -121,7 +121,7 @@ absl::StatusOr<LeNetDevicesTask> TaskOf(const rpc::Agent& agent,
   return task;
 }
 
-// What the same call of each comes to.
+// Makes the same call at all devices and returns all results.
 template <auto kMethod, typename... Args>
 auto OfAll(const Devices& devices, const Args&... args) {
   std::vector<decltype(devices[0].template Async<kMethod>(
@@ -150,7 +150,7 @@ absl::StatusOr<double> Accuracy(const Devices& devices) {
   return accuracies.front();
 }
 
-// A table with a row for each size, and what the JSON has of it.
+// Returns a table with a row for each size; adds the same to the details.
 absl::StatusOr<std::string> TimeAllReduces(const rpc::Agent& agent,
                                            const Devices& devices,
                                            std::vector<Detail>& details) {
@@ -240,7 +240,7 @@ absl::Status Run(rpc::Agent& agent) {
   ASSIGN_OR_RETURN(const std::vector<Variant> variants, Variants());
   Findings findings;
   std::vector<Curve> curves;
-  size_t most = 0;  // devices
+  size_t most = 0;  // number of devices
   for (const Variant& variant : variants)
     most = std::max(most, variant.devices);
   for (const Variant& variant : variants) {

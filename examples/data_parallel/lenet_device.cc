@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kDeviceTrack[] = "by hand";  // a row of a trace
+constexpr char kDeviceTrack[] = "by hand";  // the row of a trace
 
 double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -97,8 +97,8 @@ absl::StatusOr<std::vector<Digits>> LeNetDevice::NextParts() {
                     group_->size());
 }
 
-// Each loss counts by its share of the batch, so that the sums over the devices
-// are loss and gradients of the whole.
+// Weights each loss by its share of the batch, so that the sums over the
+// devices are the loss and the gradients of the whole batch.
 absl::Status LeNetDevice::Step(const BatchPart& part, LeNetEpoch& epoch) {
   rpc::Tracer& tracer = *group_->agent().tracer();
   std::optional<rpc::TraceSpan> span;
@@ -201,7 +201,7 @@ absl::StatusOr<double> LeNetDevice::TimeAllReduce(int64_t elements,
   std::vector<double> seconds(static_cast<size_t>(repeats));
   const Tensor flat = Tensor::Empty({elements}, {.device = device_});
   RETURN_IF_ERROR(Together([&]() -> absl::Status {
-    double first = 0;  // gets what all need ready
+    double first = 0;  // untimed: makes connections and buffers
     RETURN_IF_ERROR(TimeOnce(flat, way, first));
     for (double& each : seconds) RETURN_IF_ERROR(TimeOnce(flat, way, each));
     return absl::OkStatus();

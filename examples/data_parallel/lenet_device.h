@@ -23,15 +23,15 @@
 
 namespace baton::examples {
 
-// What all devices of a LeNet do. Plain data.
+// What the devices that train a LeNet do together. Plain data.
 struct LeNetDevicesTask {
   std::vector<std::string> members;  // workers, each with a device of its own
-  std::string data;                  // that the first of them reads
+  std::string data;                  // the first member reads it
   int64_t batch = 64;                // of all devices together
   optim::AnyOptions optimizer;
-  std::string all_reduce = "ring";  // by_hand.h has the ways
-  uint64_t seed = 1;                // of weights and order of the images
-  int64_t timeout_ms = 60'000;      // of what they do together
+  std::string all_reduce = "ring";  // see by_hand.h
+  uint64_t seed = 1;                // for weights and the order of the images
+  int64_t timeout_ms = 60'000;      // for calls among the devices
 
   static constexpr auto Fields() {
     using T = LeNetDevicesTask;
@@ -40,7 +40,8 @@ struct LeNetDevicesTask {
   }
 };
 
-// The same at all devices but for the times. Plain data.
+// The results of an epoch. Except for times they are the same at all devices.
+// Plain data.
 struct LeNetEpoch {
   double loss = 0;  // mean of its batches
   int64_t images = 0;
@@ -55,22 +56,22 @@ struct LeNetEpoch {
   }
 };
 
-// One device's part in training a LeNet data-parallel, with all that is between
-// the devices done by hand (by_hand.h). Lives at the worker that has the
-// device. Calls come one at a time, and at all of them.
+// One device's part in training a LeNet data-parallel, where all communication
+// is written by hand (by_hand.h). Lives at the worker that has the device.
+// Calls come one at a time, and every call is made at all devices.
 class LeNetDevice {
  public:
-  // Waits for those of the other members.
+  // Waits until the other members have been made.
   static absl::StatusOr<std::unique_ptr<LeNetDevice>> Make(
       rpc::CallContext& call, const LeNetDevicesTask& task);
 
-  // All training images once, but for what is no whole batch.
+  // Trains on all training images once, except an incomplete last batch.
   absl::StatusOr<LeNetEpoch> TrainEpoch();
-  // The share of all held-out images that the model gives their label, each
-  // device examining a part of them.
+  // Returns the share of held-out images that the model classifies correctly;
+  // each device examines some of them.
   absl::StatusOr<double> Accuracy();
-  // Seconds of an all-reduce of so many f32 elements, the median of some.
-  // DataLoss where the sums are wrong.
+  // Returns the median time of an all-reduce of `elements` f32 elements, in
+  // seconds. DataLoss if a sum is wrong.
   absl::StatusOr<double> TimeAllReduce(int64_t elements, const std::string& way,
                                        int64_t repeats);
 
@@ -81,7 +82,8 @@ class LeNetDevice {
  private:
   LeNetDevice(const LeNetDevicesTask& task, AllReduceWay way, Device device,
               std::shared_ptr<rpc::ProcessGroup> group);
-  // What goes wrong here is told the others, who would wait for it.
+  // Runs `fn`. If it fails, tells the other devices, which would otherwise
+  // wait.
   absl::Status Together(const std::function<absl::Status()>& fn);
   absl::StatusOr<std::vector<Digits>> NextParts();
   absl::Status Step(const BatchPart& part, LeNetEpoch& epoch);
@@ -96,9 +98,9 @@ class LeNetDevice {
   Generator generator_;
   models::LeNet model_;
   std::optional<optim::Any> optimizer_;
-  SplitDigits digits_;  // of the first device; the others have none
+  SplitDigits digits_;  // at the first device; empty at the others
   std::vector<int64_t> order_;
-  size_t place_ = 0;  // in it
+  size_t place_ = 0;  // next index in order_
   uint64_t epoch_ = 0;
 };
 

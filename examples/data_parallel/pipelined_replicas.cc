@@ -50,7 +50,7 @@ TrainingBatch RandomBatch(const ReplicaTask& task, int64_t images) {
   return batch;
 }
 
-// Times all steps but the first ones.
+// Measures all steps except those that warm up.
 absl::StatusOr<Measurement> Measure(const std::string& variant,
                                     Trainable& model,
                                     const TrainingBatch& batch, double rate,

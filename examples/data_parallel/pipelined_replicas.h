@@ -14,19 +14,19 @@
 
 namespace baton::examples {
 
-// How replicas are trained that are pipelines.
+// How to train replicas that are pipelines.
 struct PipelinedReplicas {
-  int stages = 2;          // of each, at a worker each
+  int stages = 2;          // per replica, each at its own worker
   int64_t split_size = 0;  // images of a micro-batch; 0: a quarter of a batch
-  int64_t warm_up = 0;     // steps before those that are timed
-  int64_t steps = 1;       // that are timed
-  std::string trace = {};  // a file for a trace of a further step; empty: none
+  int64_t warm_up = 0;     // steps that are not timed
+  int64_t steps = 1;       // timed steps
+  std::string trace = {};  // the file for a trace of one more step; empty: none
 };
 
-// Makes pipelines of the task's members, in their order, as many as there are
-// workers for, that are replicas of each other, and trains them on random
-// images, task.batch at each. The trainer is this process. Of the task, only
-// model, optimizer, members, batch, image, graph and seed count.
+// Makes pipelines out of the task's members, in their order, as many as there
+// are workers for, and trains them as replicas on random images, task.batch
+// images each. This process is the trainer. Uses only these fields of the task:
+// model, optimizer, members, batch, image, graph and seed.
 absl::StatusOr<Measurement> TrainPipelines(rpc::Agent& agent,
                                            const std::string& variant,
                                            const ReplicaTask& task,

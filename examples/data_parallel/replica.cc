@@ -89,7 +89,7 @@ void Replica::PrepareStep() {
     scaler_ = std::make_unique<optim::GradScaler>(
         std::vector<Device>{compute_.device}, optim::GradScalerOptions());
   }
-  // Which step averages differs.
+  // A step with an averager is not recorded, because only some steps average.
   if (!task_.graph || compute_.device.is_cpu() || averager_) return;
   step_ = std::make_unique<nn::GraphedStep>(
       [this](const std::vector<Tensor>& batch) {
@@ -143,7 +143,8 @@ Variable Replica::Forward(const Tensor& images, const Tensor& labels) {
   return nn::CrossEntropy(logits, labels);
 }
 
-// What the others have stepped comes while the forward begins.
+// With sharded optimizers, the other replicas' parameters arrive while the
+// forward begins.
 Tensor Replica::Train(const Tensor& images, const Tensor& labels) {
   if (task_.shard) ThrowIfError(parallel_->GatherParameters());
   optimizer_->ZeroGrad();
@@ -186,7 +187,7 @@ absl::StatusOr<ReplicaSteps> Replica::Step(int64_t count) {
     Synchronize(compute_.device);
     for (const Tensor& loss : losses) steps.losses.push_back(loss.Item());
   }));
-  // Replays of a group that is broken end as if nothing were wrong.
+  // Replays of a broken group end without an error of their own.
   RETURN_IF_ERROR(group_->status());
   const auto each = static_cast<double>(count);
   steps.seconds =

@@ -22,26 +22,27 @@
 
 namespace baton::examples {
 
-// What all replicas of a model do. Plain data.
+// What the replicas of a model do together. Plain data.
 struct ReplicaTask {
   models::ResNetOptions model;
   optim::AnyOptions optimizer;
-  std::vector<std::string> members;  // workers that have one
+  std::vector<std::string> members;  // workers, one replica each
   std::string data;                  // images; empty: random ones, drawn once
-  int64_t batch = 32;                // images of a step at each
+  int64_t batch = 32;                // images per step and replica
   int64_t image = 128;               // height and width of random images
-  bool shard = false;  // each has its part of the optimizer's state (ZeRO-1)
-  // Each steps by its own gradients, and models are averaged after so many
-  // steps (ModelAverager); 0: gradients are reduced.
+  bool shard = false;  // each has a part of the optimizer's state (ZeRO-1)
+  // If above 0, each replica steps by its own gradients, and the models are
+  // averaged after this number of steps (ModelAverager). 0: gradients are
+  // averaged.
   int64_t average_every = 0;
-  bool gossip = false;                 // with one other replica at a time
-  bool half = false;                   // gradients travel in bf16
-  int64_t bucket = int64_t{25} << 20;  // bytes of gradients that travel as one
-  int power_sgd_rank = 0;  // columns that gradients travel as; 0: as they are
-  bool together = false;   // batch norms take the batches of all as one
-  bool graph = true;       // of GPUs: steps are recorded and replayed
-  uint64_t seed = 0;       // of the images' order, or of random ones
-  int64_t timeout_ms = 300'000;  // of what they do together
+  bool gossip = false;  // average with one other replica at a time
+  bool half = false;    // gradients are sent in bf16
+  int64_t bucket = int64_t{25} << 20;  // bytes of gradients in a bucket
+  int power_sgd_rank = 0;              // DataParallelOptions::power_sgd_rank
+  bool together = false;               // SynchroniseBatchNorms
+  bool graph = true;                   // on GPUs: record and replay steps
+  uint64_t seed = 0;             // for the order of images, or random images
+  int64_t timeout_ms = 300'000;  // for calls among the replicas
 
   static constexpr auto Fields() {
     using T = ReplicaTask;
@@ -53,13 +54,13 @@ struct ReplicaTask {
   }
 };
 
-// Some steps of one replica. Plain data.
+// The results of some steps of one replica. Plain data.
 struct ReplicaSteps {
-  std::vector<double> losses;  // before each, of its own images
-  double seconds = 0;          // of one, as of the rest
-  double waited_s = 0;         // for gradients of others, after backward
+  std::vector<double> losses;  // before each step, on its own images
+  double seconds = 0;          // per step, as are the fields below
+  double waited_s = 0;         // for the others' gradients, after backward
   int64_t bytes = 0;           // of gradients
-  int64_t state_bytes = 0;     // of the optimizer's
+  int64_t state_bytes = 0;     // of the optimizer's state
   int64_t kernels = 0;         // of a recorded step
 
   static constexpr auto Fields() {
@@ -69,18 +70,18 @@ struct ReplicaSteps {
   }
 };
 
-// A ResNet at one worker that is trained as one of several, each on its share
-// of the images, on the device and in the dtype that the worker has declared.
-// Calls come one at a time, and at all of them.
+// A ResNet at one worker that is trained as one of several replicas, each on
+// its share of the images, on the device and in the dtype that the worker has
+// declared. Calls come one at a time, and every call is made at all replicas.
 class Replica {
  public:
-  // Waits for those of the other members.
+  // Waits until the other replicas have been made.
   static absl::StatusOr<std::unique_ptr<Replica>> Make(rpc::CallContext& call,
                                                        const ReplicaTask& task);
-  // So many, and until the last has ended.
+  // Takes `count` steps; returns when the last one has ended.
   absl::StatusOr<ReplicaSteps> Step(int64_t count);
-  // The sum of all elements of all parameters: the same at all replicas, which
-  // are averaged for that where they are not.
+  // Returns the sum of all elements of all parameters, which is the same at all
+  // replicas: if they differ, their models are averaged first.
   absl::StatusOr<double> Checksum();
 
   using Exports =
@@ -92,7 +93,7 @@ class Replica {
   absl::Status OpenImages(const ReplicaTask& task, int rank, int ranks);
   absl::StatusOr<data::Batch> NextBatch();
   void PrepareStep();
-  // Both give the loss, and throw Error.
+  // Both return the loss and throw Error.
   Variable Forward(const Tensor& images, const Tensor& labels);
   Tensor Train(const Tensor& images, const Tensor& labels);
 
@@ -104,7 +105,7 @@ class Replica {
   std::unique_ptr<dist::ModelAverager>
       averager_;  // null: gradients are reduced
   std::unique_ptr<optim::Any> optimizer_;
-  std::unique_ptr<optim::GradScaler> scaler_;  // of f16
+  std::unique_ptr<optim::GradScaler> scaler_;  // for f16
   std::unique_ptr<nn::GraphedStep> step_;      // null: none is recorded
   std::unique_ptr<data::Loader> loader_;       // null: the images below
   data::Batch images_;

@@ -1,13 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A ResNet that every worker has a copy of, trained data-parallel:
+// Trains a ResNet data-parallel with a copy at every worker:
 //   baton-run --workers=2 --cores_per_worker=1 --worker_program=resnet50_ddp --
 //       resnet50_ddp --depth=18 --batch=16 --variants=single,ddp
 //   baton-run --workers=2 --device=cuda --dtype=tf32
 //       --worker_program=resnet50_ddp --
 //       resnet50_ddp --batch=60 --variants=single,ddp
-// or, each copy a pipeline of two workers:
+// Or makes each copy a pipeline of two workers:
 //   baton-run --workers=4 --worker_program=resnet50_ddp --
 //       resnet50_ddp --pipeline_stages=2 --variants=single,ddp
 
@@ -91,7 +91,7 @@ constexpr char kUsage[] =
     "images.\n"
     "Default: --optimizer=sgd --lr=0.01 --momentum=0.9.";
 
-// The last member of a group meets the first ones well within this.
+// More than enough time for all members of a group to meet.
 constexpr std::chrono::minutes kStep{10};
 
 bool IsAveraged(const std::string& variant) {
@@ -111,7 +111,7 @@ absl::Status CheckRead(const std::string& flag,
       flag, "goes with --variants=" + absl::StrJoin(readers, " or "));
 }
 
-// What pipelines take of the flags.
+// Checks the flags for pipelines.
 absl::Status CheckPipelines() {
   RETURN_IF_ERROR(tools::AtLeast(1, FLAGS_pipeline_stages));
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_split_size));
@@ -207,7 +207,8 @@ absl::StatusOr<std::vector<T>> AwaitEach(const std::vector<Future<T>>& calls) {
   return WaitAll(calls).Await(kStep);
 }
 
-// So many steps of all, their mean losses and the slowest one's times.
+// Takes `count` steps at all replicas; returns the mean losses and the slowest
+// one's times.
 absl::StatusOr<ReplicaSteps> StepAll(const std::vector<RRef<Replica>>& replicas,
                                      int64_t count) {
   std::vector<Future<ReplicaSteps>> calls;
@@ -238,7 +239,7 @@ absl::StatusOr<ReplicaSteps> StepAllTraced(
   return steps;
 }
 
-// The sum of each replica's parameters, which must be equal.
+// Returns the sum of each replica's parameters; an error if they differ.
 absl::StatusOr<std::vector<double>> ParameterSums(
     const std::vector<RRef<Replica>>& replicas) {
   std::vector<Future<double>> calls;
@@ -322,7 +323,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
     task.average_every = absl::GetFlag(FLAGS_average_every);
   ASSIGN_OR_RETURN(const auto replicas, MakeReplicas(agent, task));
   const std::string trace = absl::GetFlag(FLAGS_trace);
-  // The last call before those that are timed is the one to be traced.
+  // The last call before the timed ones is traced.
   const int64_t warm_up =
       absl::GetFlag(FLAGS_warm_up) + (trace.empty() ? 0 : 1);
   const int64_t calls = warm_up + absl::GetFlag(FLAGS_steps);

@@ -1,13 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A language model over words whose embedding is at parameter servers, and of
-// whose rest each trainer has a copy, trained data-parallel:
+// Trains a language model over words, whose embedding is at parameter servers.
+// Each trainer has a copy of the rest, which is trained data-parallel:
 //   baton-run --workers=3 --worker_program=ddp_rpc_hybrid
 //       -- ddp_rpc_hybrid --data=wikitext2-valid.txt
 //       --held_out=wikitext2-test.txt --variants=single,ddp
-// The first --servers workers serve, the others train; the process that
-// baton-run calls the trainer starts them and looks on.
+// The first --servers workers serve, the others train. The process that
+// baton-run calls the trainer only starts them and reports.
 
 #include <algorithm>
 #include <chrono>
@@ -105,8 +105,8 @@ absl::StatusOr<dist::ServerOptions> ServerOptionsFor(const HybridTask& task,
   return options;
 }
 
-// Fails once one of the workers is lost or has left, and names it. Never ready
-// otherwise.
+// Returns a future that fails once one of the workers is lost or has left, and
+// names it. Otherwise it never becomes ready.
 Future<void> LossOf(rpc::Agent& agent,
                     const std::vector<std::string>& workers) {
   const Promise<void> lost;
@@ -123,15 +123,15 @@ Future<void> LossOf(rpc::Agent& agent,
   return lost.future();
 }
 
-// Servers and trainers of one variant. Must not outlive the agent. Confined to
-// one thread.
+// The servers and trainers of one variant. Must not outlive the agent. Confined
+// to one thread.
 class HybridTraining {
  public:
   static absl::StatusOr<std::unique_ptr<HybridTraining>> Make(
       rpc::Agent& agent, const Crew& crew, const HybridTask& task,
       int64_t vocabulary) {
     std::unique_ptr<HybridTraining> made(new HybridTraining);
-    // Where each row has a second server, that one goes on.
+    // With backups, a lost server is replaced by the one that backs it up.
     made->lost_ =
         LossOf(agent, absl::GetFlag(FLAGS_backups) ? std::vector<std::string>()
                                                    : crew.servers);
@@ -149,10 +149,11 @@ class HybridTraining {
     return made;
   }
 
-  // One step of all: the mean loss, all words, the longest wait.
+  // Takes one step at all trainers; returns the mean loss, the sum of the words
+  // and the longest wait.
   absl::StatusOr<HybridStep> Step();
   absl::StatusOr<double> Perplexity();
-  // That all trainers have the same bits.
+  // Returns an error unless all trainers have the same bits.
   absl::Status CheckEqual();
 
  private:
@@ -168,7 +169,8 @@ class HybridTraining {
     }
     return AwaitAll(calls);
   }
-  // Trainers ask for a lost server again and again: it may come back.
+  // Ends when a server is lost: trainers would call it again and again, because
+  // it might come back.
   template <typename R>
   absl::StatusOr<std::vector<R>> AwaitAll(const std::vector<Future<R>>& calls) {
     const Future<std::vector<R>> all = WaitAll(calls);
@@ -226,14 +228,14 @@ absl::StatusOr<HybridTask> TaskFromFlags() {
   return task;
 }
 
-// What training has come to, step by step.
+// The results of a training, by step.
 struct Record {
   std::vector<double> losses, seconds, perplexities;
   double waited_s = 0;
   int64_t words = 0;  // of the first step
 };
 
-// One step of all, timed.
+// Takes and times one step at all trainers.
 absl::StatusOr<HybridStep> TakeStep(HybridTraining& training, Record& record) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();

@@ -16,7 +16,8 @@
 namespace baton::examples {
 namespace {
 
-// Copies begin as the first trainer's; each draws its own dropout.
+// All copies begin with the first trainer's weights; only their dropout
+// differs.
 WordModelOptions OptionsOf(const HybridTask& task, const WordTexts& texts,
                            int64_t rank) {
   WordModelOptions options = task.model;
@@ -126,7 +127,7 @@ absl::StatusOr<HybridStep> HybridTrainer::Step() {
   const absl::StatusOr<double> loss =
       CatchErrors([&] { return TrainStep(piece); });
   if (!loss.ok()) {
-    // The others may wait for this one's gradients.
+    // The others may be waiting for this one's gradients.
     rpc::ProcessGroup& group = parallel_->group();
     if (group.status().ok()) group.Abort(loss.status());
     return loss.status();
@@ -137,7 +138,7 @@ absl::StatusOr<HybridStep> HybridTrainer::Step() {
                     .waited_s = parallel_->figures().waited_s - waited};
 }
 
-// An epoch begins anew after it.
+// Afterwards an epoch begins anew.
 absl::StatusOr<double> HybridTrainer::Perplexity() {
   const int64_t share = texts_.held_out.numel() / Trainers(task_);
   return PerplexityOf(

@@ -26,18 +26,18 @@
 
 namespace baton::examples {
 
-// The servers' table of what stands for each word.
+// The name of the servers' table of word embeddings.
 inline constexpr char kWords[] = "words";
 
-// What the trainers of one model do. Plain data.
+// What the trainers of one model do together. Plain data.
 struct HybridTask {
   WordModelOptions model;             // the texts' vocabulary is no larger
-  optim::AnyOptions optimizer;        // of what is dense
-  std::string data, held_out;         // files, as ReadWords has them
+  optim::AnyOptions optimizer;        // for the dense parameters
+  std::string data, held_out;         // files for ReadWords
   int64_t columns = 20;               // of each trainer
-  int64_t length = 35;                // words of each that a step learns from
+  int64_t length = 35;                // words of each column in a step
   std::vector<std::string> trainers;  // workers
-  int64_t timeout_ms = 60'000;        // of what they do together
+  int64_t timeout_ms = 60'000;        // for calls among the trainers
 
   static constexpr auto Fields() {
     using T = HybridTask;
@@ -48,32 +48,33 @@ struct HybridTask {
 
 // One step of a trainer. Plain data.
 struct HybridStep {
-  double loss = 0;      // before it, of its own words
-  int64_t words = 0;    // that it has learnt from
-  double waited_s = 0;  // for gradients of others, after backward
+  double loss = 0;      // before the step, on its own words
+  int64_t words = 0;    // words that it has learnt from
+  double waited_s = 0;  // for the others' gradients, after backward
   static constexpr auto Fields() {
     return std::tuple{&HybridStep::loss, &HybridStep::words,
                       &HybridStep::waited_s};
   }
 };
 
-// One of the trainers of a language model over words: what stands for a word is
-// a row at parameter servers, and each trainer has a copy of the rest, LSTM and
-// decoder. A step is one context, whose backward gives the rows' gradients to
-// the servers and those of the rest to the trainers' mean. Lives at the worker
-// that trains; calls come one at a time, and at all trainers.
+// One trainer of a language model over words. The embeddings of words are rows
+// at parameter servers; each trainer has a copy of the rest, the LSTM and the
+// decoder. A step is one context: its backward sends the rows' gradients to the
+// servers and averages the other gradients over the trainers. Lives at the
+// worker that trains. Calls come one at a time, and every call is made at all
+// trainers.
 class HybridTrainer final : public WordTrainer {
  public:
-  // The `rank`-th of task.trainers; waits for the others.
+  // Makes the `rank`-th of task.trainers; waits for the others.
   static absl::StatusOr<std::unique_ptr<HybridTrainer>> Make(
       rpc::CallContext& call, const HybridTask& task,
       const RRef<dist::ServerDirectory>& directory, int64_t rank);
 
   // Learns from this trainer's columns of the next piece of the text.
   absl::StatusOr<HybridStep> Step();
-  // On its share of the words held out.
+  // Returns the perplexity on its share of the held-out words.
   absl::StatusOr<double> Perplexity();
-  // Of what it has a copy of.
+  // Returns the parameters of its copy.
   std::vector<Tensor> Parameters() const;
   using Exports =
       rpc::Methods<&HybridTrainer::Make, &HybridTrainer::Step,
@@ -84,7 +85,7 @@ class HybridTrainer final : public WordTrainer {
   absl::Status SetTraining(bool training) override;
 
  private:
-  // What every trainer has a copy of.
+  // The part of the model that every trainer has a copy of.
   class Rest final : public nn::Module {
    public:
     Rest(const WordModelOptions& options, std::shared_ptr<nn::LSTM> recurrent);
@@ -97,22 +98,22 @@ class HybridTrainer final : public WordTrainer {
                 WordTexts texts);
   absl::Status Join(const RRef<dist::ServerDirectory>& directory);
   Variable Loss(const Variable& rows, const Tensor& targets);
-  // Of a piece of all trainers' columns.
+  // Returns this trainer's columns of a piece of all columns.
   data::TokenBatch OwnColumns(const data::TokenBatch& piece) const;
 
   rpc::Agent& agent_;
   const HybridTask task_;
   const int64_t rank_;
   const WordTexts texts_;
-  const TextColumns columns_;  // of all trainers
+  const TextColumns columns_;  // of all trainers together
   Rest rest_;
   std::unique_ptr<dist::DataParallel> parallel_;
   std::unique_ptr<dist::Embedding> words_;
   std::unique_ptr<optim::Any> optimizer_;
-  int64_t step_ = 0;  // that comes next
+  int64_t step_ = 0;  // number of the next step
 };
 
-// Adds what the stock (dist::RegisterStock) has not.
+// Registers what dist::RegisterStock does not.
 void RegisterHybrid(rpc::Registry& registry);
 
 }  // namespace baton::examples

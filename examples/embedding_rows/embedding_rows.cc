@@ -1,12 +1,13 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A recommender's load on parameter servers: rows of a large embedding table,
-// read and stepped by keys of which a few are wanted often:
+// Measures a recommender's load on parameter servers: rows of a large embedding
+// table are read and stepped, and a few keys are used often:
 //   baton-run --workers=5 --worker_program=embedding_rows
 //       -- embedding_rows --servers=1 --clients=1,4 --load=read,update,train
-// The first --servers workers serve, the others are clients. On GPUs, beside a
-// plain gather and a copy, from the server's process and from another one:
+// The first --servers workers serve, the others are clients. On GPUs, from the
+// server's own process and from another one, and compared with a plain gather
+// and a copy:
 //   baton-run --workers=2 --worker_program=embedding_rows --device=cuda
 //       -- embedding_rows --fixed --batch=1000000 --ahead=4 --skew=0
 //       --load=local-read,local-gather,local-copy,read
@@ -166,7 +167,8 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                   {"batch_latency_us", PercentilesOf(latencies)}},
       .item = "rows",
       .compared = load};
-  // A fixed one may be in a GPU's memory, which processes' sizes leave out.
+  // A table of fixed size may be in a GPU's memory, which the processes' sizes
+  // do not include.
   if (!fixed)
     measured.details.push_back({"table_bytes", experiment.BytesOfTable()});
   return measured;

@@ -140,7 +140,8 @@ absl::StatusOr<RowFigures> RowExperiment::RunBy(Participants<RowClient>& all,
   return figures;
 }
 
-// One that is lost has none; where it has no backup its clients say so.
+// Leaves out lost servers; without a backup, the clients' calls report the
+// loss.
 int64_t RowExperiment::BytesOfServers() {
   int64_t bytes = 0;
   for (const std::string& server : task_.servers)

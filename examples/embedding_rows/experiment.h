@@ -24,34 +24,34 @@ struct RowTableTask {
   bool backups = false;
 };
 
-// What all clients together did. Plain data.
+// What all clients did together. Plain data.
 struct RowFigures {
   int64_t clients = 0;
   int64_t rows = 0;
-  double seconds = 0;  // of the one that took longest
+  double seconds = 0;  // of the slowest client
   std::vector<float> latencies_us;
 };
 
-// A table at servers, and clients that use it. Must not outlive the agent.
-// Confined to one thread.
+// A table at parameter servers and the clients that use it. Must not outlive
+// the agent. Confined to one thread.
 class RowExperiment {
  public:
   static absl::StatusOr<std::unique_ptr<RowExperiment>> Make(
       rpc::Agent& agent, const RowTableTask& task);
 
-  // Has all rows be there; the time it took. What a client does that is lost
-  // meanwhile the others do.
+  // Fills all rows and returns the seconds it took. If a client is lost, the
+  // others fill its rows.
   absl::StatusOr<double> Fill();
-  // At so many of the clients at a time (0: at all that are there), those on
-  // workers that have joined among them; without what those do that are lost
-  // meanwhile. InvalidArgument where fewer are there and none was lost.
+  // Runs the order at `clients` clients at a time (0: at all); workers that
+  // have joined count. Leaves out clients that are lost meanwhile. Returns
+  // InvalidArgument if there are fewer clients and none was lost.
   absl::StatusOr<RowFigures> Run(const RowOrder& order, int64_t clients);
-  // The same by a client in the process of each server.
+  // The same with one client in each server's process.
   absl::StatusOr<RowFigures> RunAtServers(const RowOrder& order);
-  // Of the servers' processes together, those that are there, beyond what they
-  // had at first.
+  // Returns how many bytes the processes of the present servers have gained
+  // since the beginning.
   int64_t BytesOfTable();
-  int64_t lost() const { return clients_.lost(); }  // clients, so far
+  int64_t lost() const { return clients_.lost(); }  // number of clients so far
 
  private:
   struct RowRange {
@@ -62,11 +62,11 @@ class RowExperiment {
 
   RowExperiment(rpc::Agent& agent, RowTableTask task);
   Future<RRef<RowClient>> MakeClient(const std::string& worker);
-  // Without what those do that `all` loses meanwhile.
+  // Leaves out the clients that `all` loses meanwhile.
   static absl::StatusOr<RowFigures> RunBy(Participants<RowClient>& all,
                                           const Clients& clients,
                                           const RowOrder& order);
-  // Gives what is not there yet.
+  // Returns the ranges that are still to be filled.
   absl::StatusOr<std::vector<RowRange>> FillSome(
       const std::vector<RowRange>& ranges);
   int64_t BytesOfServers();
@@ -75,7 +75,7 @@ class RowExperiment {
   const RowTableTask task_;
   int64_t bytes_before_ = 0;
   std::unique_ptr<dist::ParameterServers> servers_;
-  int64_t ranks_ = 0;  // given so far
+  int64_t ranks_ = 0;  // number of ranks given so far
   Participants<RowClient> clients_, at_servers_;
 };
 

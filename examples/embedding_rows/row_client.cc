@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kFilled = 16'384;  // rows at a time
-// Batches of keys that are drawn before, and keys of them, at most.
+// Limits of the batches that are drawn in advance, and of all their keys.
 constexpr int64_t kMostBatches = 256, kMostKeys = 16 << 20;
 constexpr double kGradient = 1e-3;
 
@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<RowClient>> RowClient::Make(
 RowClient::RowClient(std::shared_ptr<dist::ServerClient> client, Device device)
     : client_(std::move(client)), device_(device) {}
 
-// Rows are there from their first gradient on, which may be 0.
+// A row exists from its first gradient on, even if that is 0.
 absl::StatusOr<int64_t> RowClient::Fill(rpc::CallContext& call, int64_t begin,
                                         int64_t end) {
   for (int64_t first = begin; first < end; first += kFilled) {
@@ -127,7 +127,7 @@ absl::StatusOr<RowsDone> RowClient::Run(rpc::CallContext& call,
         Clock::now() - since;
     if (i >= warm_up) done.latencies_us.push_back(latency.count());
   }
-  // After the last of what a GPU steps.
+  // Waits until a GPU has finished its last steps.
   if (order.load == RowLoad::kUpdate || order.load == RowLoad::kTrain)
     RETURN_IF_ERROR(Await(client_->PullRows(0, batch(0).Slice(0, 0, 1))));
   done.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

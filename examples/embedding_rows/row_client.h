@@ -24,19 +24,19 @@ enum class RowLoad : uint8_t {
   kRead = 0,    // pull them
   kUpdate = 1,  // push gradients to them
   kTrain = 2,   // pull them, then push
-  // To compare with, without servers, on the client's device:
-  kGather = 3,  // take them out of a tensor
+  // For comparison, without servers, on the client's device:
+  kGather = 3,  // take them out of a local tensor
   kCopy = 4,    // copy as many bytes
 };
 
 struct RowOrder {
   RowLoad load = RowLoad::kRead;
-  int64_t rows = 0;  // of the table, by keys 0 .. rows - 1
-  double skew = 0;   // of the keys that are wanted (zipf.h)
+  int64_t rows = 0;  // in the table; keys are 0 .. rows - 1
+  double skew = 0;   // of the keys' popularity (zipf.h)
   uint64_t seed = 1;
-  int64_t batch = 0;    // rows at a time; a key may come several times
-  int64_t ahead = 1;    // batches that are under way at a time
-  int64_t batches = 0;  // after a tenth as many that do not count
+  int64_t batch = 0;    // keys at a time, possibly repeated
+  int64_t ahead = 1;    // batches under way at a time
+  int64_t batches = 0;  // that count; a tenth as many come first
   static constexpr auto Fields() {
     using O = RowOrder;
     return std::tuple{&O::load,  &O::rows,  &O::skew,   &O::seed,
@@ -52,17 +52,17 @@ struct RowsDone {
   }
 };
 
-// One who uses the first table of parameter servers; lives at a worker, and has
-// keys and gradients on that one's device where the table is of a fixed size.
-// Calls come one at a time.
+// A client of the first table of parameter servers. Lives at a worker. If the
+// table has a fixed size, keys and gradients are on the worker's device. Calls
+// come one at a time.
 class RowClient {
  public:
   static absl::StatusOr<std::unique_ptr<RowClient>> Make(
       rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
       int64_t rank);
 
-  // Has rows [begin, end) be there, with the values that they begin with; how
-  // many. Ends, as Run does, when the caller is lost.
+  // Creates rows [begin, end) with their initial values; returns how many. Like
+  // Run, ends early when the caller is lost.
   absl::StatusOr<int64_t> Fill(rpc::CallContext& call, int64_t begin,
                                int64_t end);
   absl::StatusOr<RowsDone> Run(rpc::CallContext& call, const RowOrder& order);
@@ -81,21 +81,22 @@ class RowClient {
     return client_->options().tables.front();
   }
   Batches Draw(const RowOrder& order) const;
-  // What was read, if anything.
+  // Starts one batch. Returns the rows if any were read.
   Future<Tensor> Begin(RowLoad load, const Tensor& keys,
                        const Tensor& gradients);
-  // Until it is there, and, of a GPU, what it is made by has ended.
+  // Waits until the batch is there and, on a GPU, until the work that makes it
+  // has ended.
   absl::Status Await(const Future<Tensor>& batch) const;
 
   const std::shared_ptr<dist::ServerClient> client_;
   const Device device_;
-  Tensor own_;  // what kGather takes rows of
+  Tensor own_;  // the rows for kGather
 };
 
-// Memory that the process has, in bytes.
+// Returns the resident memory of this process in bytes.
 int64_t ResidentBytes();
 
-// Adds what the stock (dist::RegisterStock) has not.
+// Registers what dist::RegisterStock does not.
 void RegisterRowClients(rpc::Registry& registry);
 
 }  // namespace baton::examples

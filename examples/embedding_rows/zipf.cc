@@ -15,8 +15,8 @@ namespace {
 constexpr char kOp[] = "zipf";
 constexpr int64_t kStride = 7'368'787;  // prime
 
-// log(1 + x) / x and (exp(x) - 1) / x, also where x is 0, as it is for a skew
-// of 1.
+// These return log(1 + x) / x and (exp(x) - 1) / x, also for x = 0, which
+// occurs for a skew of 1.
 double LogRatio(double x) { return x == 0 ? 1 : std::log1p(x) / x; }
 double ExpRatio(double x) { return x == 0 ? 1 : std::expm1(x) / x; }
 
@@ -45,13 +45,13 @@ double Zipf::Integral(double x) const {
 }
 
 double Zipf::InverseIntegral(double area) const {
-  // Rounding must not take it out of the logarithm's range.
+  // Rounding could otherwise make the logarithm's argument negative.
   return std::exp(LogRatio(std::max(area * (1 - skew_), -1.0)) * area);
 }
 
-// An area under the density belongs to the rank whose half a step to both sides
-// it lies in. What is under it, but not under the rank's own probability, is
-// rejected.
+// Draws a point in the area under the density. It belongs to the rank within
+// half a step of it, and is rejected if it lies outside that rank's own
+// probability.
 int64_t Zipf::DrawRank() {
   for (;;) {
     const double uniform = static_cast<double>(random_() >> 11) * 0x1p-53;

@@ -10,17 +10,18 @@
 
 namespace baton::examples {
 
-// Draws numbers as users ask for things: the k-th most wanted of `count` with a
-// probability in proportion to k^-skew. By rejection from an integral that can
-// be inverted (Hoermann and Derflinger, 1996), which needs no table.
-// Thread-compatible.
+// Draws numbers that are as unevenly popular as items are with users: the k-th
+// most popular of `count` has a probability proportional to k^-skew. Needs no
+// table: draws by rejection from an integral that can be inverted (Hoermann and
+// Derflinger, 1996). Thread-compatible.
 class Zipf {
  public:
-  // Throws Error for a count below 1 or a skew below 0; with 0 all are wanted
-  // equally.
+  // With a skew of 0 all numbers are equally likely. Throws Error for a count
+  // below 1 or a skew below 0.
   Zipf(int64_t count, double skew, uint64_t seed);
 
-  // i64 [n] of 0 .. count - 1, over which the most wanted are spread.
+  // Returns i64 [n] of numbers in 0 .. count - 1, among which the popular ones
+  // are spread.
   Tensor Draw(int64_t n);
 
  private:
@@ -31,9 +32,9 @@ class Zipf {
 
   const int64_t count_;
   const double skew_;
-  const double begin_, end_;  // of the areas that are drawn
-  const double sure_;  // a rank so near above what was drawn is never rejected
-  const int64_t stride_;  // between a rank's number and the next one's
+  const double begin_, end_;  // of the areas to draw from
+  const double sure_;     // a rank this little above a draw is never rejected
+  const int64_t stride_;  // between the numbers of successive ranks
   std::mt19937_64 random_;
 };
 

@@ -11,11 +11,11 @@
 
 namespace baton::examples {
 
-// Classifies word ids [N, L] by the mean of their embeddings, on two devices:
-// the table, which may be larger than a GPU's memory, stays where it is, and
-// the linear layer computes on another device. Forward takes ids on the table's
-// device and gives logits [N, classes] on the other; gradients go back the same
-// way. Thread-compatible.
+// Classifies texts, word ids [N, L], by the mean of their embeddings. It uses
+// two devices: the table, which may be larger than a GPU's memory, stays on
+// one, and the linear layer computes on the other. Forward takes ids on the
+// table's device and returns logits [N, classes] on the other; gradients go
+// back the same way. Thread-compatible.
 class BagOfWords final : public nn::Module {
  public:
   struct Options {
@@ -26,7 +26,7 @@ class BagOfWords final : public nn::Module {
     Device linear = Device::Cpu();
     uint64_t seed = 0;
   };
-  // Throws Error for a device that is not there.
+  // Throws Error if a device does not exist.
   explicit BagOfWords(const Options& options);
   Variable Forward(const Variable& ids) override;
 

@@ -1,9 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// One model on two devices: an embedding on the CPU, a linear layer on a GPU.
+// Trains one model on two devices: an embedding on the CPU, a linear layer on a
+// GPU.
 //   mixed_device --linear=cuda
-// Learns which of the first words of the vocabulary stands in a sentence.
+// Learns which of the vocabulary's first words a sentence contains.
 
 #include <cstdio>
 #include <string>
@@ -36,7 +37,7 @@ struct Sentences {
   Tensor labels;  // [N]
 };
 
-// Random words, of which the first tells the class.
+// Returns sentences of random words; the first word is the class.
 Sentences Draw(const BagOfWords::Options& options, Generator& generator) {
   Sentences drawn;
   drawn.ids =

@@ -42,13 +42,14 @@ absl::StatusOr<Values> GradientsLike(const std::string& name) {
   return NamedValues(*resnet);
 }
 
-// Of each trainer, unless it is lost meanwhile.
+// One result for each trainer; nullopt if it is lost meanwhile.
 using OfTrainers = std::vector<std::optional<double>>;
 
-// The trainers of one training, newcomers among them. Confined to one thread.
+// The trainers of one training, including those that join it. Confined to one
+// thread.
 class LeNetTrainers {
  public:
-  // `first`: pushes of each that were made before.
+  // Each trainer has made `first` pushes before.
   LeNetTrainers(rpc::Agent& agent, const Crew& crew, const LeNetTask& task,
                 const RRef<dist::ServerDirectory>& directory, int64_t first)
       : first_(first),
@@ -60,7 +61,7 @@ class LeNetTrainers {
             },
             /*most=*/0, crew.servers) {}
 
-  // Those that are there and have not begun push so often.
+  // Starts `pushes` pushes at each present trainer that has not begun.
   absl::Status Begin(int64_t pushes, Participants<LeNetTrainer>::Wait wait) {
     if (pushes <= 0) return absl::OkStatus();
     ASSIGN_OR_RETURN(const auto present, trainers_.Muster(wait));
@@ -72,13 +73,13 @@ class LeNetTrainers {
     }
     return absl::OkStatus();
   }
-  // Of all that have begun.
+  // Returns the losses of all trainers that have begun.
   Future<OfTrainers> losses() const { return WaitAll(losses_); }
   int64_t running() const {
     return std::count_if(losses_.begin(), losses_.end(),
                          [](const auto& loss) { return !loss.ready(); });
   }
-  // To be called when all are over.
+  // Call this when all trainers have ended.
   absl::Status Conclude(AccuracyCurve& curve) const {
     ASSIGN_OR_RETURN(const OfTrainers all, losses().Await());
     ASSIGN_OR_RETURN(const std::vector<double> last, ThoseThere(all));
@@ -114,14 +115,14 @@ absl::StatusOr<Servers> ServersOf(rpc::Agent& agent, const Crew& crew,
   return dist::ParameterServers::Make(agent, crew.servers, run.options, values);
 }
 
-// Pushes of each trainer that make this version.
+// Returns how many pushes of each trainer lead to this version.
 int64_t StepOf(const dist::ServerOptions& options, int64_t version) {
   return options.mode == dist::Consistency::kBulkSynchronous
              ? version
              : version / options.trainers;
 }
 
-// Saves the servers whenever it is due.
+// Saves the servers when a save is due.
 class Saver {
  public:
   Saver(const dist::ParameterServers& servers, const AccuracyRun& run,

@@ -50,8 +50,8 @@ LeNetTrainer::LeNetTrainer(rpc::Agent& agent, const LeNetTask& task,
       generator_(task.seed),
       model_(generator_) {}
 
-// The trainers share out each epoch's images, in one order that all know; one
-// that joins takes the share of one that there may be besides.
+// The trainers divide each epoch's images, which all order in the same way. One
+// that joins later takes the same images as one of the first trainers.
 Digits LeNetTrainer::Batch(int64_t push) {
   std::vector<int64_t> samples;
   for (int64_t i = 0; i < task_.batch; ++i) {

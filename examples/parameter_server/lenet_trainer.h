@@ -22,10 +22,10 @@ namespace baton::examples {
 
 struct LeNetTask {
   std::string data;
-  int64_t batch = 32;  // of each trainer
+  int64_t batch = 32;  // per trainer
   uint64_t seed = 1;
   int64_t trainers = 1;
-  dist::Compression compression{};  // of what is pushed
+  dist::Compression compression{};  // of pushed gradients
   static constexpr auto Fields() {
     using T = LeNetTask;
     return std::tuple{&T::data, &T::batch, &T::seed, &T::trainers,
@@ -35,20 +35,20 @@ struct LeNetTask {
 
 std::vector<std::pair<std::string, Tensor>> NamedValues(
     const nn::Module& module);
-// The share of images whose label the model gives.
+// Returns the share of images that the model classifies correctly.
 double Accuracy(models::LeNet& model, const Digits& digits);
 
-// One of the trainers of a LeNet whose parameters are at servers; lives at the
-// worker that trains. Calls come one at a time.
+// One trainer of a LeNet whose parameters are at servers. Lives at the worker
+// that trains. Calls come one at a time.
 class LeNetTrainer {
  public:
   static absl::StatusOr<std::unique_ptr<LeNetTrainer>> Make(
       rpc::CallContext& call, const LeNetTask& task,
       const RRef<dist::ServerDirectory>& directory, int64_t rank);
 
-  // So many pushes, each of a batch, after the `first` of each trainer; the
-  // mean loss of the last ones. Joins the others first, and leaves them at the
-  // end. Ends when the caller is lost.
+  // Joins the other trainers, pushes the gradients of `pushes` batches and
+  // leaves. Every trainer has made `first` pushes before. Returns the mean loss
+  // of the last batches. Ends early when the caller is lost.
   absl::StatusOr<double> Train(rpc::CallContext& call, int64_t first,
                                int64_t pushes);
 
@@ -68,18 +68,18 @@ class LeNetTrainer {
   const Digits digits_;
   Generator generator_;
   models::LeNet model_;
-  std::vector<int64_t> order_;  // of the samples, in this epoch
+  std::vector<int64_t> order_;  // of the samples in this epoch
   int64_t epoch_ = -1;
 };
 
-// Pushes the same gradients again and again, for the time that takes.
+// Pushes the same gradients again and again, to measure the time of a push.
 class GradientPusher {
  public:
   static absl::StatusOr<std::unique_ptr<GradientPusher>> Make(
       rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
       int64_t rank);
-  // Pushes a second, values pulled with each; after five that do not count.
-  // Ends when the caller is lost.
+  // Returns pushes per second, each of which pulls the values; the first five
+  // do not count. Ends early when the caller is lost.
   absl::StatusOr<double> Run(rpc::CallContext& call, int64_t pushes);
 
   using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run>;
@@ -90,7 +90,7 @@ class GradientPusher {
   const std::unique_ptr<dist::ServerClient> client_;
 };
 
-// Adds what the stock (dist::RegisterStock) has not.
+// Registers what dist::RegisterStock does not.
 void RegisterTrainers(rpc::Registry& registry);
 
 }  // namespace baton::examples

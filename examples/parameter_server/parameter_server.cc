@@ -1,11 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A LeNet whose parameters are at servers, and any number of trainers:
+// Trains a LeNet whose parameters are at servers, with any number of trainers:
 //   baton-run --workers=3 --worker_program=parameter_server
 //       -- parameter_server --data=train-images-idx3-ubyte.gz
-// The first --servers workers serve, the others train; the process that
-// baton-run calls the trainer starts them and looks on.
+// The first --servers workers serve, the others train. The process that
+// baton-run calls the trainer only starts them and reports.
 
 #include <algorithm>
 #include <cstdio>
@@ -131,7 +131,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   Curve shown{.name = mode};
   TrainingLog log(mode, "updates",
                   [rate = OptimizerOfServers()->lr](int64_t) { return rate; });
-  int64_t told = 0;  // the version that was told last
+  int64_t told = 0;  // the last version that was printed
   ASSIGN_OR_RETURN(
       const AccuracyCurve curve,
       TrainLeNet(agent, crew, run, [&](const AccuracyPoint& point) {

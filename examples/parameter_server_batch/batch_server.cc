@@ -29,7 +29,7 @@ absl::Status CheckLike(const char* what, const Tensor& given,
 }
 
 Tensor Mean(const std::vector<Tensor>& tensors) {
-  const Tensor sum = tensors.front().Clone();  // a trainer may have this one
+  const Tensor sum = tensors.front().Clone();  // a trainer may share it
   for (size_t i = 1; i < tensors.size(); ++i)
     ops::AddIntoMany({sum}, {tensors[i]});
   return ops::Div(sum, Tensor::Full({}, static_cast<double>(tensors.size()),
@@ -48,7 +48,7 @@ absl::StatusOr<std::shared_ptr<BatchServer>> BatchServer::Make(
       [weak = server->weak_from_this()](const rpc::MemberEvent& event) {
         const auto self = weak.lock();
         if (self == nullptr) return;
-        // The watcher's thread must not take the step that this may lead to.
+        // A step may follow, which must not run on the watcher's thread.
         self->agent_.executor().Post([self, event] { self->OnMember(event); });
       });
   return server;
@@ -79,7 +79,7 @@ void BatchServer::OnMember(const rpc::MemberEvent& event) {
     Remove(event.worker);
 }
 
-// It may have been the last that a step waited for.
+// The next step may have waited only for this worker, and is then made.
 void BatchServer::Remove(const rpc::WorkerInfo& worker) {
   Answer answer;
   {

@@ -25,18 +25,18 @@
 
 namespace baton::examples {
 
-// What is trained, and how.
+// The model to train and how.
 struct BatchTask {
   models::ResNetOptions model;
   optim::AnyOptions optimizer;
   int64_t steps = 100;
-  // A step is made of the reports of so many trainers; 0: of all that are
-  // there.
+  // The number of reports that make a step; 0: one of each present trainer.
   int64_t reports = 0;
-  // So long after its first report a step is made of those that have come.
+  // This time after its first report a step is made of the reports that have
+  // come.
   std::chrono::milliseconds wait{1000};
   std::string data;
-  int64_t batch = 32;  // images of a report
+  int64_t batch = 32;  // per report
   uint64_t seed = 1;
   static constexpr auto Fields() {
     using T = BatchTask;
@@ -47,10 +47,10 @@ struct BatchTask {
 
 struct BatchStatus {
   int64_t steps = 0;
-  int64_t reports = 0;    // that steps were made of
-  int64_t cut_short = 0;  // steps whose time was over
-  int64_t trainers = 0;   // that are there
-  double loss = 0;        // mean of the last step's reports
+  int64_t reports = 0;    // used in steps
+  int64_t cut_short = 0;  // steps made when the time was over
+  int64_t trainers = 0;   // present
+  double loss = 0;        // mean over the last step's reports
   static constexpr auto Fields() {
     using S = BatchStatus;
     return std::tuple{&S::steps, &S::reports, &S::cut_short, &S::trainers,
@@ -58,12 +58,12 @@ struct BatchStatus {
   }
 };
 
-// Keeps a model and steps it by the mean of the gradients of several trainers
-// together, which are added in the order of their workers' ranks. A report is
-// answered, without a thread that waits, once the step is done that it is part
-// of: when enough trainers have reported, or its time is over. A trainer that
-// comes late is part of the next one; one whose worker is lost, or that leaves,
-// is not counted on any more. Thread-safe.
+// Keeps a model and steps it by the mean gradient of several trainers' reports,
+// which are added in the order of their workers' ranks. A step is made when
+// enough trainers have reported or its time is over; then its reports are
+// answered. Until then they hold no thread. A late report becomes part of the
+// next step. A trainer that leaves, or whose worker is lost, is not waited for.
+// Thread-safe.
 class BatchServer : public std::enable_shared_from_this<BatchServer> {
  public:
   static absl::StatusOr<std::shared_ptr<BatchServer>> Make(
@@ -71,17 +71,17 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
   BatchServer(rpc::Agent& agent, const BatchTask& task,
               const ModelState& start);
 
-  // From now on the caller's trainer is counted on, until it leaves.
+  // From now on steps wait for the caller's trainer, until it leaves.
   ModelState Join(rpc::CallContext& call);
   void Leave(rpc::CallContext& call);
-  // InvalidArgument for gradients that are not those of the model.
+  // Returns InvalidArgument for gradients that do not fit the model.
   Future<ModelState> Report(rpc::CallContext& call,
                             const GradientReport& report);
-  // The last step was the last one, whatever the task says.
+  // Ends the training, whatever the task says.
   void Stop();
   ModelState Read() const;
   BatchStatus Status() const;
-  // True once the last step is done, false after `longest`.
+  // Returns true once the last step is done, false after `longest`.
   Future<bool> IsOver(std::chrono::milliseconds longest);
 
   using Exports =
@@ -94,12 +94,12 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
                    rpc::kConcurrent<&BatchServer::IsOver>>;
 
  private:
-  // What the next step is made of.
+  // The reports for the next step.
   struct Batch {
     std::multimap<rpc::Rank, GradientReport> reports{};
     std::vector<Promise<ModelState>> promises{};
   };
-  // Promises to keep, without the lock.
+  // Promises to set after the lock is released.
   struct Answer {
     std::vector<Promise<ModelState>> promises{};
     ModelState state{};
@@ -116,13 +116,13 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
 
   rpc::Agent& agent_;
   const BatchTask task_;
-  LoopThread loops_{"baton-batch"};  // steps
+  LoopThread loops_{"baton-batch"};  // computes the steps
   mutable Mutex mutex_;
   dist::DenseStepper stepper_ ABSL_GUARDED_BY(mutex_);
   Batch batch_ ABSL_GUARDED_BY(mutex_);
   ModelState state_ ABSL_GUARDED_BY(mutex_);
   BatchStatus status_ ABSL_GUARDED_BY(mutex_);
-  // Workers whose trainers are there: the name, and the incarnation.
+  // The workers with a trainer: name and incarnation.
   std::map<std::string, uint64_t> trainers_ ABSL_GUARDED_BY(mutex_);
   std::vector<Promise<bool>> ends_ ABSL_GUARDED_BY(mutex_);
 };

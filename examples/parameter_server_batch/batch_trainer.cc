@@ -14,7 +14,7 @@
 namespace baton::examples {
 namespace {
 
-// Packed where the server sees it, if that is on this machine.
+// If the server is on this machine, packs the gradients into shared memory.
 GradientReport ReportTo(const RRef<BatchServer>& server,
                         const rpc::Agent& agent, const FlatModel& flat,
                         double loss) {

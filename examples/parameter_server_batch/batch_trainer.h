@@ -13,17 +13,17 @@
 
 namespace baton::examples {
 
-// Lives at a worker that trains. Calls come one at a time.
+// Trains at the worker where it lives. Calls come one at a time.
 class BatchTrainer {
  public:
-  // `number`: of its own, as the order of its images and what is random in them
-  // come from it.
+  // `number` must be unique: it seeds the order of the images and their random
+  // transforms.
   static absl::StatusOr<std::unique_ptr<BatchTrainer>> Make(
       rpc::CallContext& call, const BatchTask& task,
       const RRef<BatchServer>& server, int64_t number);
 
   // Reports gradients until the server's last step, or until the caller is
-  // lost; how many.
+  // lost; returns how many.
   absl::StatusOr<int64_t> Train(rpc::CallContext& call);
 
   using Exports = rpc::Methods<&BatchTrainer::Make, &BatchTrainer::Train>;
@@ -44,18 +44,18 @@ class BatchTrainer {
   const RRef<BatchServer> server_;
 };
 
-// Reports the same gradients again and again, for the time that takes. Lives at
-// a worker; calls come one at a time.
+// Reports the same gradients again and again, to measure the time of a report.
+// Lives at a worker; calls come one at a time.
 class ReportPusher {
  public:
   static absl::StatusOr<std::unique_ptr<ReportPusher>> Make(
       rpc::CallContext& call, const BatchTask& task,
       const RRef<BatchServer>& server);
-  // From now on the server counts on it. How many bytes each report has, and
-  // each state.
+  // From now on the server's steps wait for this pusher. Returns the bytes of a
+  // report and the state that answers it.
   absl::StatusOr<int64_t> Join();
-  // Reports a second, each answered by a new state; after five that do not
-  // count. Leaves the server. Ends when the caller is lost.
+  // Returns reports per second, each answered by a new state; the first five do
+  // not count. Then leaves the server. Ends early when the caller is lost.
   absl::StatusOr<double> Run(rpc::CallContext& call, int64_t pushes);
 
   using Exports = rpc::Methods<&ReportPusher::Make, &ReportPusher::Join,

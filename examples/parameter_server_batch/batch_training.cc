@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kEvaluated = 250;  // images at a time
 
-// The trainers of one run, wherever they are. Thread-safe.
+// The trainers of one run. Thread-safe.
 class Trainers : public std::enable_shared_from_this<Trainers> {
  public:
   Trainers(rpc::Agent& agent, const BatchTask& task, RRef<BatchServer> server)
@@ -51,13 +51,13 @@ class Trainers : public std::enable_shared_from_this<Trainers> {
           self->OnEnd(worker, reports.status());
         });
   }
-  // Newcomers get no trainer from now on.
+  // From now on workers that join get no trainer.
   void Close() {
     const MutexLock lock(mutex_);
     over_ = true;
   }
 
-  // Unavailable when all have failed.
+  // Returns Unavailable when all trainers have failed.
   absl::Status Check() const {
     const MutexLock lock(mutex_);
     if (training_ > 0 || lost_ < begun_) return absl::OkStatus();
@@ -98,7 +98,7 @@ class Trainers : public std::enable_shared_from_this<Trainers> {
   std::string why_ ABSL_GUARDED_BY(mutex_);
 };
 
-// What the model makes of the test images.
+// Measures the model's accuracy on the test images.
 class Examiner {
  public:
   static absl::StatusOr<Examiner> Make(const BatchRun& run) {
@@ -108,7 +108,7 @@ class Examiner {
     options.batch = run.test_images == 0
                         ? kEvaluated
                         : std::min(kEvaluated, run.test_images);
-    options.shuffle = true;  // files come class by class
+    options.shuffle = true;  // files are sorted by class
     options.workers = 1;
     options.transform = data::CifarTesting();
     Examiner examiner;

@@ -20,13 +20,13 @@ struct BatchRun {
   BatchTask task;
   std::string server{};                 // worker
   std::vector<std::string> trainers{};  // workers; those that join train, too
-  // The model is looked at on these, as many as `test_images` (0: all).
+  // The images for points, at most `test_images` of them (0: all).
   std::string test_data{};
   int64_t test_images = 0;
   std::chrono::milliseconds report_every{2000};
 };
 
-// How far the training was.
+// The progress of a training.
 struct BatchPoint {
   double seconds = 0;
   double accuracy = 0;
@@ -34,20 +34,20 @@ struct BatchPoint {
 };
 
 struct BatchOutcome {
-  std::vector<BatchPoint> points;  // the last one of the end
-  int64_t begun = 0;               // trainers
-  int64_t lost = 0;                // of these, with their workers
+  std::vector<BatchPoint> points;  // the last one is the end
+  int64_t begun = 0;               // number of trainers
+  int64_t lost = 0;                // number of trainers lost
 };
 
-// Trains to the last step, or until `on_point`, which hears of each point at
-// once, gives false. Trainers that are lost are left out, and workers that join
-// get one. Unavailable, with what the last one said, when none is left.
+// Trains until the last step, or until `on_point`, which is called with each
+// point, returns false. Lost trainers are left out, and workers that join get
+// one. Returns Unavailable, with the last trainer's error, if none is left.
 absl::StatusOr<BatchOutcome> TrainByBatches(
     rpc::Agent& agent, const BatchRun& run,
     const std::function<bool(const BatchPoint&)>& on_point);
 
-// How often the run's trainers report gradients of its model, which they do not
-// compute, and are given the state that the step of all of them leaves.
+// Measures reports per second: the run's trainers report gradients that they do
+// not compute, and get the state after the step that all of them make.
 absl::StatusOr<PushFigures> MeasureReports(rpc::Agent& agent,
                                            const BatchRun& run, int64_t pushes);
 

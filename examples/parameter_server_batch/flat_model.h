@@ -15,10 +15,10 @@
 
 namespace baton::examples {
 
-// A model as a step has left it. Its tensors are never written again.
+// The state of a model after a step. Its tensors are never written again.
 struct ModelState {
   int64_t step = 0;
-  bool over = false;               // it was the last one
+  bool over = false;               // this was the last step
   Tensor parameters{}, buffers{};  // flat, as FlatModel packs them
   static constexpr auto Fields() {
     using S = ModelState;
@@ -26,7 +26,7 @@ struct ModelState {
   }
 };
 
-// What a trainer has made of the state that it was given last.
+// A trainer's gradients for the last state that it got.
 struct GradientReport {
   Tensor gradients{}, buffers{};  // flat, as those of a state
   double loss = 0;
@@ -38,13 +38,13 @@ struct GradientReport {
 
 // Copies a model's parameters, gradients and floating buffers from and to flat
 // tensors, which travel faster than many small ones. Models of one kind have
-// one layout. Does not own the model. Thread-compatible.
+// the same layout. Does not own the model. Thread-compatible.
 class FlatModel {
  public:
   static absl::StatusOr<FlatModel> Make(const nn::Module& model);
 
   ModelState State() const;
-  // Every parameter needs a gradient. `empty` makes the flat tensors, [n].
+  // Every parameter must have a gradient. `empty` makes the flat tensors, [n].
   GradientReport Report(double loss,
                         absl::FunctionRef<Tensor(const Shape&)> empty) const;
   void CopyFrom(const ModelState& state) const;

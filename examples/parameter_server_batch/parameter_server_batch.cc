@@ -1,11 +1,12 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A ResNet that one server steps by the gradients of several trainers together:
+// Trains a ResNet that one server steps by the gradients of several trainers
+// together:
 //   baton-run --workers=4 --worker_program=parameter_server_batch
 //       -- parameter_server_batch --data=cifar-10-binary.tar.gz
-// The first worker serves, the others train, and so does whoever joins; the
-// process that baton-run calls the trainer starts them and looks on.
+// The first worker serves; the others, and workers that join later, train. The
+// process that baton-run calls the trainer only starts them and reports.
 
 #include <cstdint>
 #include <cstdio>
@@ -87,7 +88,8 @@ absl::Status CheckFlags() {
   return tools::TimeOf(FLAGS_report_every).status();
 }
 
-// Of what is trained on, or, without it, of what only is pushed.
+// Returns the model for the images at `path`. With --pushes, where nothing is
+// trained, `path` is not read.
 absl::StatusOr<models::ResNetOptions> ModelFor(const std::string& path) {
   models::ResNetOptions model;
   model.depth = absl::GetFlag(FLAGS_depth);
@@ -138,7 +140,7 @@ absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
   return run;
 }
 
-// Whether to go on.
+// Prints the point; returns whether to go on.
 bool Show(const BatchPoint& point) {
   std::fprintf(stderr,
                "%6.1f s  step %6lld  loss %.3f  accuracy %.3f  %lld trainers\n",
@@ -199,7 +201,7 @@ absl::Status Run(rpc::Agent& agent) {
   if (absl::GetFlag(FLAGS_pushes) > 0) return Push(agent, run);
   TrainingLog log("batches", "images",
                   [rate = run.task.optimizer.lr](int64_t) { return rate; });
-  int64_t told = 0;  // reports
+  int64_t told = 0;  // number of reports printed
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
                    TrainByBatches(agent, run, [&](const BatchPoint& point) {
                      const BatchStatus& status = point.status;

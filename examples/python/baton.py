@@ -1,13 +1,13 @@
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Baton from Python, by its C interface (baton/tools/c/baton.h) and ctypes alone.
+"""Uses Baton from Python, by its C interface (baton/tools/c/baton.h) and ctypes.
 
     with baton.join(exports={"double": lambda x: [[2 * v for v in x[0]]]}) as self:
         print(self.call("worker1", "double", [1.0, 2.0]))
 
-Tensors are lists of f32 here; what is larger goes better through memoryview and
-baton_tensor_data. BATON_C_LIBRARY names libbaton_c.so where the loader would not
-find it.
+Tensors are lists of f32 here; for large ones use memoryview and
+baton_tensor_data. BATON_C_LIBRARY is the path of libbaton_c.so if the loader does
+not find it.
 """
 
 import ctypes
@@ -55,7 +55,7 @@ _declare("baton_leave", ctypes.c_int, ctypes.c_void_p)
 
 
 class Error(Exception):
-    """What baton_error says."""
+    """A call of Baton failed; the text is baton_error's."""
 
 
 def _failed():
@@ -78,7 +78,7 @@ def _values(tensor):
 
 
 def _exported(function):
-    """`function` of lists, as C calls it."""
+    """Returns a C callback that calls `function` with lists."""
 
     def run(_, inputs, count, results):
         try:
@@ -86,14 +86,14 @@ def _exported(function):
                 tensor = _tensor(output)
                 _c.baton_results_add(results, tensor)
                 _c.baton_tensor_free(tensor)
-        except Exception as error:  # nothing may pass through C
+        except Exception as error:  # exceptions must not pass through C
             _c.baton_results_fail(results, str(error).encode())
 
     return _Function(run)
 
 
 class Worker:
-    """This process in its cluster, until `leave`."""
+    """Represents this process as a worker of its cluster, until `leave`."""
 
     def __init__(self, exports):
         self._functions = {name: _exported(f) for name, f in exports.items()}
@@ -106,7 +106,7 @@ class Worker:
         self.name = _c.baton_name(self._worker).decode()
 
     def call(self, to, function, *inputs, seconds=60.0):
-        """The outputs of a function that worker `to` offers, as lists."""
+        """Calls a function that worker `to` offers; returns its outputs as lists."""
         tensors = [_tensor(values) for values in inputs]
         outputs = (ctypes.c_void_p * 64)()
         count = _c.baton_call(self._worker, to.encode(), function.encode(),

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Copyright 2026 The Baton Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Two processes of Python: worker1 offers a function, the trainer calls it.
+"""Runs two processes of Python: worker1 offers a function, the trainer calls it.
 
     export BATON_C_LIBRARY=build/release/tools/c/libbaton_c.so
     build/release/bin/baton-run --workers=1 --worker_program=examples/python/pair.py \

@@ -16,7 +16,8 @@
 namespace baton::examples {
 namespace {
 
-// Enough for algorithms to be chosen and, with a graph, for a replay or two.
+// These steps suffice to choose algorithms and, with a graph, to replay it once
+// or twice.
 constexpr int kWarmUp = 3;
 
 }  // namespace

@@ -19,25 +19,26 @@
 
 namespace baton::examples {
 
-// A ResNet on GPUs, trained by one thread: whole, split or pipelined, plainly
-// or as a recorded step. Confined to one thread.
+// A ResNet on GPUs that one thread trains: whole, split or pipelined, launched
+// kernel by kernel or as a recorded step. Confined to one thread.
 class DeviceResNet final : public Trainable {
  public:
-  // Not cut: the whole model on the first device. Not pipelined: whole batches.
-  // FailedPrecondition where there are fewer devices than stages.
+  // A variant that is not cut has the whole model on the first device; one that
+  // is not pipelined takes whole batches. Returns FailedPrecondition if there
+  // are fewer devices than stages.
   static absl::StatusOr<std::unique_ptr<DeviceResNet>> Make(
       const Settings& settings, const Machine& machine, const Variant& variant);
 
-  // Images to the first device, targets to the last.
+  // Copies images to the first device and targets to the last.
   absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) override;
-  // Until all devices have ended it.
+  // Returns when all devices have finished the step.
   absl::StatusOr<double> TrainStep(const TrainingBatch& batch) override;
   int warm_up_steps() const override;
   std::vector<Detail> Details() const override;
   const dist::Schedule* schedule() const override;
 
-  // Writes the spans of a step, recorded where steps are; says how much of the
-  // copies it hid.
+  // Writes a trace of one step, which is recorded if steps are. Returns which
+  // share of the copies' time the step hid.
   absl::StatusOr<std::string> TraceStep(const TrainingBatch& batch,
                                         const std::string& path);
 
@@ -49,11 +50,11 @@ class DeviceResNet final : public Trainable {
 
   dist::DevicePipeline pipeline_;
   optim::Any optimizer_;
-  std::unique_ptr<optim::GradScaler> scaler_;  // of f16
-  std::unique_ptr<nn::GraphedStep> step_;      // null: plain
+  std::unique_ptr<optim::GradScaler> scaler_;  // for f16
+  std::unique_ptr<nn::GraphedStep> step_;      // null: steps are not recorded
   int64_t micro_batches_ = 1;
-  bool to_tune_ = false;                        // by the first batch
-  std::optional<dist::PipelineTiming> timing_;  // of Tune
+  bool to_tune_ = false;  // the first batch tunes the schedule
+  std::optional<dist::PipelineTiming> timing_;  // result of Tune
 };
 
 }  // namespace baton::examples

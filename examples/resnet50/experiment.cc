@@ -27,7 +27,7 @@ Measurement Begin(const Settings& settings, const Variant& variant) {
   return measurement;
 }
 
-// Processor time of this process since it was made, as a share of a core.
+// Measures this process's CPU time since construction, as a share of one core.
 class CpuShare {
  public:
   double sofar() const {
@@ -71,7 +71,7 @@ absl::StatusOr<Measurement> Measure(const Settings& settings,
   });
   CpuShare share;
   for (int64_t repeat = 0; repeat < settings.repeat; ++repeat) {
-    // In the first, workers come to share the memory of each batch.
+    // In the first repeat, workers open the shared memory of each batch.
     if (repeat == 1) share = CpuShare();
     for (const TrainingBatch& batch : placed)
       RETURN_IF_ERROR(steps.Begin(batch));

@@ -15,11 +15,12 @@
 
 namespace baton::examples {
 
-// Random images and labels: the tutorial's batches, the same for each variant.
+// Returns random images and labels, as PyTorch's model-parallel tutorial uses
+// them; every variant gets the same batches.
 std::vector<TrainingBatch> SyntheticBatches(const Settings& settings);
 
-// Makes the model of each variant in turn, warms it up, then measures the
-// repeats. Shows progress. `details`: what holds for all measurements.
+// Makes the model of each variant in turn, warms it up, and measures the
+// repeats. Shows progress. `details` are added to every measurement.
 using MakeTrainable =
     std::function<absl::StatusOr<std::unique_ptr<Trainable>>(const Variant&)>;
 absl::StatusOr<std::vector<Measurement>> RunExperiment(

@@ -14,13 +14,13 @@
 
 namespace baton::examples {
 
-// A ResNet in this process without any RPC, one stage after the other: what the
-// split over workers is compared with. Each stage computes on a thread of its
-// own, with an equal share of the cores, as on a device of its own. Confined to
-// one thread.
+// A ResNet in this process, without RPC, whose stages run one after the other:
+// the baseline for the split over workers. Each stage computes on its own
+// thread with an equal share of the cores, as if it had a device of its own.
+// Confined to one thread.
 class LocalResNet final : public Trainable {
  public:
-  // `cut` false: the whole model on the first device.
+  // If `cut` is false, the whole model is on the first device.
   static absl::StatusOr<std::unique_ptr<LocalResNet>> Make(
       const Settings& settings, bool cut, int threads_per_stage);
 

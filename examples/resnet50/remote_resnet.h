@@ -16,18 +16,19 @@
 
 namespace baton::examples {
 
-// A ResNet whose stages live at workers. Its files have torchvision's names.
+// A ResNet whose stages live at workers. Its checkpoints have torchvision's
+// names.
 using RemoteResNet = RemoteModel<dist::ResNetStage>;
 
 absl::StatusOr<std::unique_ptr<RemoteResNet>> MakeRemoteResNet(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const Settings& settings, const RemoteResNet::Options& options);
 
-// The cuts that share the work evenly, by the time of ResNet's layers, for 1 to
-// 4 stages.
+// Returns cuts for 1 to 4 stages that divide the time of ResNet50's layers
+// evenly.
 std::optional<std::vector<std::string>> EvenCuts(int stages);
 
-// For ChooseStages. The agent outlives it.
+// Returns the model for ChooseStages. The agent must outlive it.
 PlannedModel PlannedResNet(rpc::Agent& agent, const Settings& settings);
 
 }  // namespace baton::examples

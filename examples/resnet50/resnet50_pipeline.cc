@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// ResNet50 trained as a pipeline over worker processes:
+// Trains a ResNet50 as a pipeline over worker processes:
 //   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// ResNet50 on the devices of one machine, in one process: whole, split and
-// pipelined. On the CPU a device is an equal share of the cores.
+// Trains a ResNet50 on the devices of one machine, in one process: whole, split
+// and pipelined. On the CPU, a device is an equal share of the cores.
 //   resnet50_single_machine --batch=120 --image=128 --split_size=12,20,40
 //   resnet50_single_machine --device=cuda --dtype=bf16 --repeat=10
 
@@ -49,7 +49,7 @@ std::vector<Detail> DetailsOf(const Settings& settings,
           {"image", settings.image}};
 }
 
-// Leaves out, and says so, what needs more GPUs than there are.
+// Leaves out variants that need more GPUs than there are, and says so.
 absl::Status KeepPossibleVariants(const Machine& machine, Settings& settings) {
   const size_t here = machine.devices.size();
   if (here >= 2 || here >= static_cast<size_t>(settings.stages()))

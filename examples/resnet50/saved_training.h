@@ -16,40 +16,42 @@
 
 namespace baton::examples {
 
-// Where a training on images is, which a checkpoint keeps beside the model, its
+// How far a training on images is. A checkpoint stores it beside the model, the
 // optimizer and the loader's position.
 struct TrainingProgress {
   int64_t steps = 0;    // since the training began
   int64_t images = 0;   // of the epoch, so far
-  double loss_sum = 0;  // over them
+  double loss_sum = 0;  // over the images above
 };
 
-// Saves a training on images, and resumes it. The model and the loader outlive
+// Saves and resumes a training on images. The model and the loader must outlive
 // it. Confined to one thread.
 class SavedTraining {
  public:
   static absl::StatusOr<std::unique_ptr<SavedTraining>> Make(
       const Saving& saving, RemoteResNet& model, data::Loader& loader);
 
-  // Model, loader and progress go on from what the model has taken up of a
-  // trainer before this one; else as `saving` says from a checkpoint, or the
-  // model starts from weights. Prints which.
+  // Restores model, loader and progress. If the model has continued an earlier
+  // trainer's training, they continue from there; otherwise from a checkpoint,
+  // or the model starts from weights, as `saving` says. Prints which.
   absl::Status Begin();
-  // After an error: OK if the model has gone back to a checkpoint. Then the
-  // loader and progress have, too, which it prints. Else the error.
+  // Call this after an error of a step. Returns OK if the model has returned to
+  // a checkpoint; then restores loader and progress, too, and says so.
+  // Otherwise returns the error.
   absl::Status GoBack(const absl::Status& why);
-  // After each step.
+  // Call this after each step.
   void Count(double loss, int64_t images);
-  // Whether to Save once so many more steps are over.
+  // Returns true if a save is due once `steps` more steps are over.
   bool IsDue(int64_t steps) const;
-  // While no step is under way, at the batch that the loader gives next. Says
-  // so and returns OK if a worker of a pipeline that is recovered was lost: the
-  // next step recovers it.
+  // Saves the training at the batch that the loader returns next. Call it while
+  // no step is under way. If a worker of a recoverable pipeline was lost,
+  // prints that and returns OK, because the next step recovers the pipeline.
   absl::Status Save();
-  // The same for a trainer that takes the training up from a journal, which the
-  // next step writes.
+  // Records the same position for a restarted trainer; the next step writes it
+  // to the journal.
   void Note();
-  // The loader goes on to the next epoch; `last`: there is none.
+  // Call this after each epoch: moves the loader to the next one. Saves the
+  // training if an epoch's end is when to save, or this was the `last`.
   absl::Status AfterEpoch(bool last);
 
   const TrainingProgress& progress() const { return progress_; }
@@ -67,7 +69,7 @@ class SavedTraining {
   data::Loader& loader_;
   std::unique_ptr<dist::Checkpointer> checkpoints_;
   TrainingProgress progress_;
-  int64_t returns_ = 0;  // to checkpoints, of the model
+  int64_t returns_ = 0;  // how often the model has returned to a checkpoint
 };
 
 }  // namespace baton::examples

@@ -39,7 +39,7 @@ namespace {
 
 using tools::WrongFlag;
 
-// That of PyTorch's model-parallel tutorial.
+// The value of PyTorch's model-parallel tutorial.
 constexpr int64_t kUsualSplitSize = 20;
 
 absl::StatusOr<std::vector<std::string>> CutsInto(int stages) {
@@ -68,7 +68,7 @@ absl::Status ReadModel(Settings& settings) {
   settings.model.seed = static_cast<uint64_t>(absl::GetFlag(FLAGS_seed));
   settings.model.width = absl::GetFlag(FLAGS_width);
   settings.model.num_classes = absl::GetFlag(FLAGS_classes);
-  // Says at once what is wrong with the model or a cut.
+  // Reports an error of the model or a cut before any work.
   return models::ResNet::StageUnits(settings.model, settings.cuts, 0).status();
 }
 

@@ -14,7 +14,7 @@
 
 namespace baton::examples {
 
-// What the ResNet programs are told on the command line, checked.
+// The command line of the ResNet programs, checked.
 struct Settings : PipelineSettings {
   models::ResNetOptions model;
   Stepping stepping;
@@ -22,17 +22,17 @@ struct Settings : PipelineSettings {
   int64_t image = 128;
   int64_t batches = 3;
   int64_t repeat = 3;
-  // Training on real images; empty: synthetic ones.
+  // Images to train on; empty: synthetic ones.
   std::string data;
   std::string test_data;
   int64_t epochs = 1;
-  int64_t limit = 0;  // images of an epoch; 0: all
+  int64_t limit = 0;  // images in an epoch; 0: all
   int loader_threads = 1;
   Saving saving;
 };
 
-// From the flags, after they are parsed. InvalidArgument names the flag that is
-// wrong and says what it takes.
+// Reads the parsed flags. InvalidArgument names the flag that is wrong and says
+// what it takes.
 absl::StatusOr<Settings> SettingsFromFlags();
 
 }  // namespace baton::examples

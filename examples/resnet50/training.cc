@@ -43,7 +43,8 @@ struct Data {
   std::unique_ptr<data::Loader> test;  // null: no test images
 };
 
-// For images of `size` pixels a side, of one channel or three.
+// Returns the transform for images of size x size pixels with one or three
+// channels.
 data::Transform SmallImages(int64_t channels, int64_t size, bool training) {
   if (channels == 3 && size == 32) {
     return training ? data::CifarTraining() : data::CifarTesting();
@@ -75,7 +76,7 @@ absl::StatusOr<std::unique_ptr<data::Loader>> OpenLoader(
   return data::Loader::Make(std::move(dataset), std::move(options));
 }
 
-// Classes are numbered by name: a test set must number them as training does.
+// Classes are numbered by name, so both data sets must have the same classes.
 absl::Status CheckClasses(const std::string& path, const data::Dataset& test,
                           const data::Dataset& training) {
   const std::vector<std::string>& names = training.classes();
@@ -120,14 +121,14 @@ TrainingBatch ToTrainingBatch(const Settings& settings,
               : batch.labels};
 }
 
-// Batches that an epoch has, with --limit.
+// Returns the number of batches in an epoch, limited by --limit.
 int64_t BatchesOf(const Settings& settings, const data::Loader& loader) {
   if (settings.limit == 0) return loader.batches();
   const int64_t wanted = (settings.limit + settings.batch - 1) / settings.batch;
   return std::min(wanted, loader.batches());
 }
 
-// What is left of the loader's epoch.
+// Trains on the rest of the loader's epoch.
 absl::StatusOr<EpochResult> TrainEpoch(const Settings& settings,
                                        data::Loader& loader,
                                        RemoteResNet& model,
@@ -185,7 +186,8 @@ absl::StatusOr<double> TestAccuracy(const Settings& settings,
   return correct / static_cast<double>(std::max<int64_t>(images, 1));
 }
 
-// What is left of the epoch, and what the model then makes of the test images.
+// Trains on the rest of the epoch, then measures the accuracy on the test
+// images.
 absl::StatusOr<EpochResult> TrainAndTest(const Settings& settings,
                                          const Data& data, RemoteResNet& model,
                                          SavedTraining& saved,
@@ -250,7 +252,7 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
               static_cast<int>(settings.model.num_classes),
               settings.data.c_str());
   PlannedModel planned = PlannedResNet(agent, settings);
-  planned.ragged = true;  // the last batch of an epoch
+  planned.ragged = true;  // the last batch of an epoch is smaller
   if (StagesAreOpen(planned, workers, settings)) {
     data.train->StartEpoch(0);
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch,

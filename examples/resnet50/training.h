@@ -9,14 +9,14 @@
 
 namespace baton::examples {
 
-// Trains on the images of settings.data over the workers, epoch by epoch, with
-// the test accuracy after each; prints a summary. Saves and
-// resumes as settings.saving says. Small images (at most 64 pixels)
-// get the stem that suits them.
+// Trains on the images of settings.data at the workers and prints the test
+// accuracy after each epoch and a summary at the end. Saves and resumes as
+// settings.saving says. Small images (at most 64 pixels) get the stem for
+// CIFAR.
 absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                            Settings settings);
 
-// "x/train.tgz" -> "x/test.tgz" where that exists; else empty.
+// Returns "x/test.tgz" for "x/train.tgz" if that file exists; else "".
 std::string TestDataBeside(const std::string& data);
 
 }  // namespace baton::examples

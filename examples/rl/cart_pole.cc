@@ -35,8 +35,8 @@ bool CartPole::over() const {
          std::abs(angle_) > kSteepest;
 }
 
-// The equations of motion of Barto, Sutton and Anderson (1983), without
-// friction; Euler's method, places before speeds.
+// Integrates the equations of motion of Barto, Sutton and Anderson (1983),
+// without friction, by Euler's method: positions before speeds.
 void CartPole::Push(int32_t action) {
   constexpr double kMass = kCartMass + kPoleMass;
   const double force = action == 1 ? kForce : -kForce;

@@ -8,18 +8,19 @@
 
 namespace baton::examples {
 
-// A pole that stands on a cart, which is pushed to the left or to the right
-// every fiftieth of a second: an episode of CartPole-v1, whose reward is the
-// number of pushes until the pole leans by more than 12 degrees or the cart is
-// more than 2.4 m from the middle, at most kMostSteps. Thread-compatible.
+// CartPole-v1: a pole stands on a cart, which is pushed left or right every
+// fiftieth of a second. The reward of an episode is the number of pushes, at
+// most kMostSteps, until the pole leans by more than 12 degrees or the cart is
+// more than 2.4 m from the middle. Thread-compatible.
 class CartPole {
  public:
   static constexpr int64_t kMostSteps = 500;
   static constexpr int64_t kNumbers = 4;
   static constexpr int64_t kActions = 2;  // left, right
-  // Of the start, each number is in [-kStart, kStart).
+  // Each number of the initial state is in [-kStart, kStart).
   static constexpr double kStart = 0.05;
-  // The cart's place (m) and speed, the pole's angle (radians) and its speed.
+  // The cart's position (m) and speed, the pole's angle (radians) and its
+  // speed.
   using State = std::array<float, kNumbers>;
 
   explicit CartPole(const State& start);

@@ -42,8 +42,8 @@ class Chances {
   Tensor all_;
 };
 
-// One order being played. Each answer brings the next request, on the thread
-// that brought it. Confined to these.
+// One order being played. Each answer leads to the next request, on the thread
+// that delivered the answer. Confined to these threads.
 class Game : public std::enable_shared_from_this<Game> {
  public:
   Game(const rpc::CallContext& call, RRef<PolicyAgent> agent,
@@ -118,7 +118,7 @@ class Game : public std::enable_shared_from_this<Game> {
   CartPole world_;
   Observation seen_;
   Clock::time_point asked_;
-  std::vector<float> states_;  // of this episode, and its actions
+  std::vector<float> states_;  // and actions of this episode
   std::vector<int64_t> actions_;
   Played played_;
   const Promise<Played> promise_;

@@ -17,13 +17,13 @@
 
 namespace baton::examples {
 
-// What to play. An episode is the same whoever plays it, given what the agent
-// answers.
+// What to play. Every observer plays an episode the same way if the agent
+// answers the same.
 struct PlayOrder {
   uint64_t seed = 1;
   int64_t first_episode = 0;
   int64_t episodes = 1;
-  // In place of `episodes`: to ask so often, and keep no episode; 0: not so.
+  // If above 0: make this number of requests instead, and keep no episodes.
   int64_t requests = 0;
   static constexpr auto Fields() {
     return std::tuple{&PlayOrder::seed, &PlayOrder::first_episode,
@@ -39,13 +39,13 @@ struct Played {
   }
 };
 
-// Has the environment, and asks the agent what to do in it; lives at a worker.
+// Runs the environment and asks the agent for each action. Lives at a worker.
 // Holds no thread while it waits for an answer. Thread-safe.
 class Observer {
  public:
   static std::unique_ptr<Observer> Make(const RRef<PolicyAgent>& agent);
 
-  // Fails where the agent does not answer.
+  // Fails if the agent does not answer.
   Future<Played> Play(rpc::CallContext& call, const PlayOrder& order) const;
 
   using Exports = rpc::Methods<&Observer::Make, &Observer::Play>;
@@ -56,7 +56,7 @@ class Observer {
   const RRef<PolicyAgent> agent_;
 };
 
-// What both ends need.
+// Both the agent's and the observers' processes need this.
 void RegisterObservers(rpc::Registry& registry);
 
 }  // namespace baton::examples

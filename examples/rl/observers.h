@@ -16,28 +16,28 @@
 
 namespace baton::examples {
 
-// The observers of one agent, one on each worker. Those on workers that are
-// lost drop out, workers that join get one: both count from the next round on.
-// Confined to one thread.
+// The observers of one agent, one on each worker. Observers on lost workers are
+// dropped, and workers that join get one, from the next round on. Confined to
+// one thread.
 class Observers {
  public:
-  // On so many workers at most, other than the agent's own; 0: on all.
+  // Uses at most `most` workers, without the agent's own; 0: all.
   Observers(rpc::Agent& agent, std::shared_ptr<PolicyAgent> policy,
             int64_t most = 0);
 
-  // So many episodes from `first` on, shared by those that are there; without
-  // those of observers that were lost meanwhile. Unavailable where there is
-  // none.
+  // Plays `episodes` episodes from number `first` on, divided among the
+  // observers. Leaves out those of observers that are lost meanwhile.
+  // Unavailable if there is no observer.
   absl::StatusOr<Played> Play(uint64_t seed, int64_t first, int64_t episodes);
-  // So many requests of each, without episodes.
+  // Makes `requests` requests at each observer, without episodes.
   absl::StatusOr<Played> Ask(uint64_t seed, int64_t requests);
 
-  // That have played last, to the end.
+  // The number of observers that played the last round to its end.
   int64_t played() const { return played_; }
   int64_t lost() const { return participants_.lost(); }
 
  private:
-  // Gives order(i, all) to the i-th of all that are there.
+  // Calls order(i, all) for the i-th of all observers, and plays these orders.
   absl::StatusOr<Played> PlayAll(
       const std::function<PlayOrder(size_t i, size_t all)>& order);
 

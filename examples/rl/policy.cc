@@ -25,8 +25,8 @@ std::vector<int64_t> WidthsOf(const PolicyOptions& options) {
   return widths;
 }
 
-// How much better than usual what followed each step was: the discounted sum of
-// its rewards, less the mean of all, by their deviation.
+// Returns each step's advantage: its discounted return, minus the mean of all
+// returns, divided by their standard deviation.
 Tensor AdvantagesOf(const std::vector<Episode>& episodes, double gamma) {
   std::vector<float> all;
   for (const Episode& episode : episodes) {

@@ -19,15 +19,15 @@ namespace baton::examples {
 // What an observer sees when it asks for an action.
 struct Observation {
   CartPole::State state{};
-  // In [0, 1): decides among the actions, so that what is played does not hang
-  // on the order in which observers ask.
+  // In [0, 1): decides between the actions, so that an episode does not depend
+  // on the order of the observers' requests.
   float chance = 0;
   static constexpr auto Fields() {
     return std::tuple{&Observation::state, &Observation::chance};
   }
 };
 
-// All that was seen and done until it was over: each step's reward is 1.
+// The observations and actions of an episode; the reward of each step is 1.
 struct Episode {
   Tensor states;   // f32 [T, CartPole::kNumbers]
   Tensor actions;  // i64 [T]
@@ -38,22 +38,22 @@ struct Episode {
 };
 
 struct PolicyOptions {
-  std::vector<int64_t> hidden = {128};  // widths between state and actions
+  std::vector<int64_t> hidden = {128};  // layers between state and actions
   optim::AnyOptions optimizer = {.kind = "adam", .lr = 0.02};
-  double gamma = 0.99;  // of a reward one step later
-  uint64_t seed = 1;    // of the weights
+  double gamma = 0.99;  // discount per step
+  uint64_t seed = 1;    // for the weights
 };
 
-// A network that gives each action of CartPole its probability, and learns by
-// REINFORCE (Williams, 1992) from whole episodes. The mean return of the
-// episodes is the baseline. Thread-safe.
+// A network that returns a probability for each action of CartPole. It learns
+// from whole episodes by REINFORCE (Williams, 1992), with their mean return as
+// the baseline. Thread-safe.
 class Policy {
  public:
   explicit Policy(const PolicyOptions& options);
 
-  // An action for each, by one forward.
+  // Chooses an action for each observation, with one forward.
   std::vector<int32_t> Choose(const std::vector<Observation>& observations);
-  // One step from all of them together; its loss.
+  // Takes one optimizer step on all episodes together; returns the loss.
   double Learn(const std::vector<Episode>& episodes);
 
  private:

@@ -96,7 +96,7 @@ void PolicyAgent::Answer(const Batch& batch) {
     observations.push_back(request.observation);
   const std::vector<int32_t> actions = policy_->Choose(observations);
   {
-    // Before somebody who was answered asks for it.
+    // This precedes the answers, so that whoever gets one sees its batch.
     const MutexLock lock(mutex_);
     answered_.push_back({.begin = batch.begin,
                          .end = Clock::now(),

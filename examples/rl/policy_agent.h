@@ -17,22 +17,23 @@
 namespace baton::examples {
 
 struct BatchingOptions {
-  // False: every request has a forward of its own.
+  // If false, every request gets its own forward.
   bool batched = true;
-  // A request waits no longer than this for others.
+  // The longest time that a request waits for others.
   std::chrono::milliseconds max_wait{2};
 };
 
 // A forward that answered some requests. Plain data.
 struct AnsweredBatch {
-  std::chrono::steady_clock::time_point begin{};  // its first request came
-  std::chrono::steady_clock::time_point end{};    // its actions were chosen
+  std::chrono::steady_clock::time_point begin{};  // when the first request came
+  std::chrono::steady_clock::time_point end{};  // when the actions were chosen
   int64_t requests = 0;
 };
 
-// What observers ask for actions: answers when as many wait as play, or when
-// the first of them has waited long enough, with one forward for all. Requests
-// wait without a thread. Must not outlive the agent. Thread-safe.
+// Chooses actions for observers. Answers all waiting requests with one forward
+// when as many wait as observers play, or when the first has waited for
+// max_wait. Waiting requests hold no thread. Must not outlive the agent.
+// Thread-safe.
 class PolicyAgent : public std::enable_shared_from_this<PolicyAgent> {
  public:
   static std::shared_ptr<PolicyAgent> Make(rpc::Agent& agent,
@@ -41,10 +42,10 @@ class PolicyAgent : public std::enable_shared_from_this<PolicyAgent> {
 
   Future<int32_t> Act(const Observation& observation);
 
-  // So many observers play from now on; each that stops is told of.
+  // Sets how many observers play. Call ExpectOneLess for each that stops.
   void Expect(int64_t observers);
   void ExpectOneLess();
-  // Since this was last asked.
+  // Returns the batches answered since the last call.
   std::vector<AnsweredBatch> TakeAnswered();
 
   using Exports = rpc::Methods<rpc::kConcurrent<&PolicyAgent::Act>>;
@@ -62,7 +63,7 @@ class PolicyAgent : public std::enable_shared_from_this<PolicyAgent> {
 
   PolicyAgent(rpc::Agent& agent, std::shared_ptr<Policy> policy,
               const BatchingOptions& options);
-  // Empty while more are to come.
+  // Returns an empty batch while more requests are to come.
   Batch TakeIfFull() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAt(Clock::time_point when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTime();
@@ -74,8 +75,8 @@ class PolicyAgent : public std::enable_shared_from_this<PolicyAgent> {
   Mutex mutex_;
   Batch waiting_ ABSL_GUARDED_BY(mutex_);
   int64_t expected_ ABSL_GUARDED_BY(mutex_) = 0;
-  // One look at the clock is to come. It is not called off when a batch is
-  // full: that would wake the timer for every batch.
+  // Whether a timer is set. It is not cancelled when a batch is full, because
+  // that would wake the timer's thread for every batch.
   bool looking_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<AnsweredBatch> answered_ ABSL_GUARDED_BY(mutex_);
 };

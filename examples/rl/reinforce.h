@@ -18,46 +18,46 @@ namespace baton::examples {
 struct ReinforceOptions {
   PolicyOptions policy;
   BatchingOptions batching;
-  uint64_t seed = 1;      // of the episodes
+  uint64_t seed = 1;      // for the episodes
   int64_t observers = 0;  // at most; 0: one on each worker
-  int64_t episodes = 16;  // of a round: those that one step learns from
+  int64_t episodes = 16;  // in a round; one optimizer step learns from them
   int64_t rounds = 200;   // at most
   double goal = 475;      // mean reward of the last kLastEpisodes
 };
 inline constexpr size_t kLastEpisodes = 100;
 
-// How far a training is. Plain data.
+// The progress of a training. Plain data.
 struct Round {
   int64_t number = 0;      // from 1
   int64_t episodes = 0;    // all so far
-  int64_t observers = 0;   // that played
-  int64_t lost = 0;        // observers, so far
+  int64_t observers = 0;   // that played in the round
+  int64_t lost = 0;        // number of observers so far
   double reward = 0;       // mean of the round
   double last_reward = 0;  // mean of the last kLastEpisodes
   double loss = 0;
 };
 
-// What agent and observers did meanwhile. Plain data.
+// What the agent and the observers did meanwhile. Plain data.
 struct ServiceFigures {
-  double seconds = 0;  // that were played, learning left out
+  double seconds = 0;  // of playing, without learning
   std::vector<AnsweredBatch> batches;
   std::vector<float> latencies_us;  // of requests, as observers see them
 };
 
 struct Trained {
-  bool solved = false;  // reached the goal
+  bool solved = false;  // has reached the goal
   std::vector<Round> rounds;
   ServiceFigures figures;
 };
 
-// Trains until the goal is reached or the rounds are over. `on_round` hears of
-// each at once. Unavailable where no observer is left.
+// Trains until the goal is reached or the rounds are over, and calls `on_round`
+// after each round. Unavailable if no observer is left.
 absl::StatusOr<Trained> Reinforce(
     rpc::Agent& agent, const ReinforceOptions& options,
     const std::function<void(const Round&)>& on_round);
 
-// Learns nothing: each observer plays until it has made so many requests, after
-// a tenth as many that do not count.
+// Measures requests without learning: each observer makes `requests` requests,
+// after a tenth as many that do not count.
 absl::StatusOr<ServiceFigures> MeasureRequests(rpc::Agent& agent,
                                                const ReinforceOptions& options,
                                                int64_t requests);

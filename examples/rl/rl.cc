@@ -1,10 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// CartPole by REINFORCE, played by observers that ask one agent what to do:
+// Trains a policy for CartPole by REINFORCE. Observers play episodes and ask
+// one agent for each action:
 //   baton-run --workers=8 --worker_program=rl -- rl --inference=plain,batched
-// The workers observe; the process that baton-run calls the trainer is the
-// agent.
+// The workers are observers; the process that baton-run calls the trainer is
+// the agent.
 
 #include <cstdio>
 #include <string>
@@ -94,7 +95,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   TrainingLog log(
       inference, "episodes",
       [rate = options.policy.optimizer.lr](int64_t) { return rate; });
-  int64_t told = 0;  // episodes
+  int64_t told = 0;  // the last episodes that were printed
   ASSIGN_OR_RETURN(
       const Trained trained, Reinforce(agent, options, [&](const Round& round) {
         std::fprintf(stderr,
@@ -143,7 +144,7 @@ absl::StatusOr<Measurement> Measure(rpc::Agent& agent,
   return measured;
 }
 
-// Whether all that were to be solved were.
+// Returns an error unless all variants that had to reach the goal have done so.
 absl::Status CheckSolved(const std::vector<Measurement>& measurements) {
   for (const Measurement& measured : measurements) {
     for (const Detail& detail : measured.details) {

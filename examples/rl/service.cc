@@ -13,8 +13,9 @@
 namespace baton::examples {
 namespace {
 
-// Requests a second in each whole slice of the time from the first batch to the
-// last one; in which nobody asked, as while the agent learns, there are none.
+// Returns requests per second in each whole slice of time from the first batch
+// to the last. Leaves out slices without requests, such as those in which the
+// agent learns.
 std::vector<double> RatesOf(const std::vector<AnsweredBatch>& batches) {
   constexpr double kSlice = 0.1;  // seconds
   if (batches.empty()) return {};

@@ -11,11 +11,11 @@
 
 namespace baton::examples {
 
-// Requests a second, and as details, each at kPercentiles:
-//   agent_latency_us     from the first request of a batch to its actions
-//   agent_requests_per_s of each tenth of a second
-//   observer_latency_us  of each request, as its observer sees it
-//   observer_requests_per_s  that this would make of one observer
+// Returns requests per second and these details, each at kPercentiles:
+//   agent_latency_us         from a batch's first request to its actions
+//   agent_requests_per_s     in each tenth of a second
+//   observer_latency_us      of each request, as its observer sees it
+//   observer_requests_per_s  the rate of one observer with that latency
 Measurement ServiceMeasurement(const std::string& variant,
                                const ServiceFigures& figures);
 

@@ -1,11 +1,11 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A language model over words, of which the trainer has the LSTM, and a server
-// what is large, the table of words and the decoder:
+// Trains a language model over words. The trainer has the LSTM; a server has
+// the large parts, the embedding and the decoder:
 //   baton-run --workers=1 --worker_program=rnn -- rnn
-//   --data=wikitext2-valid.txt
-//       --held_out=wikitext2-test.txt --variants=single,remote
+//       --data=wikitext2-valid.txt --held_out=wikitext2-test.txt
+//       --variants=single,remote
 
 #include <functional>
 #include <memory>

@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A training that several trainers may go on with, one after the other.
+// A training that several trainers may continue, one after the other.
 class WordRun {
  public:
   WordRun(const WordTexts& texts, const Reading& reading, const Saving& saving,
@@ -29,7 +29,7 @@ class WordRun {
         pieces_(columns_.pieces(reading.length)),
         steps_(StepsOf(reading, texts)) {}
 
-  // To the end.
+  // Trains until the end.
   absl::Status GoOn(WordTrainer& trainer) {
     std::unique_ptr<dist::Checkpointer> checkpoints;
     step_ = 0;
@@ -66,7 +66,7 @@ class WordRun {
     if (result_.lost == 0) result_.resumed_from = step_;
     return absl::OkStatus();
   }
-  // What was done from there on is done again.
+  // Drops the results from this step on, because these steps are repeated.
   void ForgetFrom(int64_t step) {
     const int64_t from = result_.resumed_from;
     const auto keep = [](int64_t count, std::vector<double>& values) {
@@ -104,9 +104,9 @@ class WordRun {
   const Saving& saving_;
   const std::function<void(double loss, int64_t words)>& on_step_;
   const TextColumns columns_;
-  const int64_t pieces_;  // of an epoch
+  const int64_t pieces_;  // in an epoch
   const int64_t steps_;
-  int64_t step_ = 0;  // that are done
+  int64_t step_ = 0;  // number of steps done
   WordResult result_;
 };
 

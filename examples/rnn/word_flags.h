@@ -13,9 +13,9 @@
 
 namespace baton::examples {
 
-// From --data, --held_out, --vocabulary, --width, --layers, --dropout, --batch,
-// --length, --epochs, --steps and --seed, which programs that train on words
-// share. InvalidArgument for one that is wrong.
+// Checks the flags that programs which train on words share: --data,
+// --held_out, --vocabulary, --width, --layers, --dropout, --batch, --length,
+// --epochs, --steps and --seed. InvalidArgument names the one that is wrong.
 absl::Status CheckWordFlags();
 
 struct WordFiles {
@@ -23,7 +23,7 @@ struct WordFiles {
 };
 WordFiles WordFilesFromFlags();
 absl::StatusOr<WordTexts> ReadWordsFromFlags();
-// All words that the flags ask for count as known: a text may have fewer.
+// The vocabulary has as many words as the flags say, even if a text has fewer.
 WordModelOptions WordModelFromFlags();
 Reading ReadingFromFlags();
 

@@ -17,13 +17,13 @@
 
 namespace baton::examples {
 
-// What a language model over words is made from. Its parts draw from seeds of
-// their own, so that they are the same wherever each is made.
+// The options of a language model over words. Each part draws its weights from
+// a seed of its own, so they are the same wherever a part is made.
 struct WordModelOptions {
   int64_t vocabulary = 0;
-  int64_t width = 128;   // of what stands for a word, and of the LSTM
+  int64_t width = 128;   // of the embeddings and of the LSTM
   int64_t layers = 1;    // of the LSTM
-  double dropout = 0.2;  // before the LSTM and behind it
+  double dropout = 0.2;  // before and after the LSTM
   uint64_t seed = 1;
 
   enum class Part : uint64_t {
@@ -44,7 +44,7 @@ struct WordModelOptions {
   }
 };
 
-// The first part of the model: i64 [T, N] -> [T, N, width].
+// The first part of the model: maps i64 [T, N] to [T, N, width].
 // Thread-compatible.
 class WordEmbedding final : public nn::Module {
  public:
@@ -59,15 +59,15 @@ class WordEmbedding final : public nn::Module {
   nn::Dropout& dropout_;
 };
 
-// The last part. Its logits, for each word, are many more than what they are
-// made from, so it has the loss as well. Thread-compatible.
+// The last part of the model. It computes the loss as well, because its logits
+// are much larger than its input. Thread-compatible.
 class WordDecoder final : public nn::Module {
  public:
   static std::unique_ptr<WordDecoder> Make(const WordModelOptions& options);
   explicit WordDecoder(const WordModelOptions& options);
-  // [T, N, width] -> [T * N, vocabulary].
+  // Maps [T, N, width] to logits [T * N, vocabulary].
   Variable Forward(const Variable& x) override;
-  // The mean cross entropy for targets i64 [T, N].
+  // Returns the mean cross-entropy for targets i64 [T, N].
   Variable Loss(const Variable& x, const Tensor& targets);
   using Exports = rpc::Methods<&WordDecoder::Make, &WordDecoder::Forward,
                                &WordDecoder::Loss>;

@@ -18,7 +18,7 @@ namespace {
 constexpr char kEndOfLine[] = "<eos>";
 constexpr char kUnknown[] = "<unk>";
 
-// Calls on_word(word) of each, in order.
+// Calls on_word(word) for each word, in order.
 template <typename OnWord>
 void ForEachWord(const std::string& text, const OnWord& on_word) {
   std::istringstream lines(text);

@@ -13,28 +13,28 @@
 
 namespace baton::examples {
 
-// The words of a text, parted by spaces, by number: the most frequent one is 0.
-// The end of a line is a word, and so is <unk>, which stands for all words that
-// are not among them. Immutable.
+// Numbers the words of a text, which spaces separate, by their frequency: the
+// most frequent one is 0. The end of a line is a word, and <unk> stands for all
+// words that are not among the numbered ones. Immutable.
 class Vocabulary {
  public:
-  // Of the `most` most frequent ones.
+  // Numbers the `most` most frequent words.
   Vocabulary(const std::string& text, int64_t most);
 
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
-  // i64 [words].
+  // Returns i64 [words].
   Tensor NumbersOf(const std::string& text) const;
 
  private:
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-// A text cut into columns that are read side by side, from top to bottom, as
-// recurrent models do: [T, N] at a time. Immutable.
+// A text cut into columns that recurrent models read side by side from top to
+// bottom, [T, N] at a time. Immutable.
 class TextColumns {
  public:
-  // What is left over is not read. Throws Error where a column would have less
-  // than two words.
+  // Words that do not fill a row are dropped. Throws Error if a column would
+  // have fewer than two words.
   TextColumns(const Tensor& words, int64_t columns);
 
   int64_t pieces(int64_t length) const;  // the last one may be shorter
@@ -48,8 +48,8 @@ struct WordTexts {
   int64_t vocabulary = 0;
   Tensor training, held_out;  // i64 [words]
 };
-// From files, plain or compressed. Without one held out, it is the last tenth
-// of the other. Errors name the file.
+// Reads the files, plain or compressed. If `held_out` is empty, holds out the
+// last tenth of the training text. Errors name the file.
 absl::StatusOr<WordTexts> ReadWords(const std::string& training,
                                     const std::string& held_out,
                                     int64_t most_words);

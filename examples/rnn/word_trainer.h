@@ -30,37 +30,38 @@ namespace baton::examples {
 struct WordTraining {
   WordModelOptions model;
   optim::AnyOptions optimizer = {.kind = "adam", .lr = 0.002};
-  optim::Schedule rates = nullptr;        // null: it stays as it is
+  optim::Schedule rates = nullptr;        // null: the rate is constant
   double clip_norm = optim::Clip::kNone;  // of all gradients together
 };
 
-// A language model over words, whose LSTM is here, in training: reads columns
-// piece by piece, each from the state that the one before has left, through
-// which no gradient flows (truncated back-propagation through time). Confined
+// Trains a language model over words, whose LSTM is in this process. It reads
+// columns piece by piece, each from the state after the one before; no gradient
+// flows through that state (truncated back-propagation through time). Confined
 // to one thread.
 class WordTrainer {
  public:
   virtual ~WordTrainer() = default;
 
-  // The next piece is the first one.
+  // Starts from the initial state: the next piece is the first one.
   void Rewind() { state_ = {}; }
-  // What is left by the piece before.
+  // Returns the state after the last piece.
   NamedTensors ExportState() const;
   void ImportState(const NamedTensors& state);
-  // Learns from a piece; the loss before that.
+  // Learns from a piece; returns the loss before the update.
   virtual absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) = 0;
-  // Reads one only.
+  // Returns the loss of a piece without learning.
   virtual absl::StatusOr<double> LossOf(const data::TokenBatch& piece) = 0;
   virtual absl::Status SetTraining(bool training) = 0;
-  // Of weights, the optimizer and the random numbers of dropout. Outlived by
-  // this. Unimplemented where all is in this process.
+  // Returns a checkpointer of weights, optimizer and the random numbers of
+  // dropout, which must not outlive this object. Unimplemented if the whole
+  // model is in this process.
   virtual absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options);
 
  protected:
   explicit WordTrainer(const WordModelOptions& options);
   const std::shared_ptr<nn::LSTM>& lstm() const { return lstm_; }
-  Variable Recur(const Variable& x);  // [T, N, width], as its result
+  Variable Recur(const Variable& x);  // [T, N, width] -> [T, N, width]
 
  private:
   Generator generator_;
@@ -68,29 +69,29 @@ class WordTrainer {
   nn::RnnState state_;
 };
 
-// All of the model in this process.
+// Makes a trainer with the whole model in this process.
 std::unique_ptr<WordTrainer> MakeLocalWordTrainer(const WordTraining& training);
 
-// Embedding and decoder at `server`. Only what stands for the words of a piece,
-// one way and back, and its loss travel. Must not outlive the agent.
+// Makes a trainer whose embedding and decoder are at `server`. Only the
+// embeddings of a piece's words, their gradients and the loss travel. Must not
+// outlive the agent.
 absl::StatusOr<std::unique_ptr<WordTrainer>> MakeRemoteWordTrainer(
     rpc::Agent& agent, const std::string& server, const WordTraining& training);
 
-// Makes such trainers, each at a worker that none was made at before: the next
-// one is for when that is lost. Must not outlive the agent. Confined to one
-// thread.
+// Makes such trainers, each at a worker that had none before; make the next one
+// when a worker is lost. Must not outlive the agent. Confined to one thread.
 class RemoteWordTrainers {
  public:
   RemoteWordTrainers(rpc::Agent& agent, WordTraining training)
       : agent_(agent), training_(std::move(training)) {}
 
-  // Waits for such a worker to join as long as the agent's calls may take;
-  // Unavailable where none does.
+  // Waits for an unused worker to join, for the agent's default timeout; then
+  // returns Unavailable.
   absl::StatusOr<std::unique_ptr<WordTrainer>> MakeNext();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // The first that was not used.
+  // Returns the first unused worker.
   std::optional<rpc::WorkerInfo> Find() const;
   std::optional<rpc::WorkerInfo> AwaitWorker(Clock::time_point deadline) const;
 
@@ -99,7 +100,7 @@ class RemoteWordTrainers {
   std::set<uint64_t> used_;  // incarnations
 };
 
-// Adds what the stock (dist::RegisterStock) has not.
+// Registers what dist::RegisterStock does not.
 void RegisterWordModel(rpc::Registry& registry);
 
 }  // namespace baton::examples

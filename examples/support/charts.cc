@@ -40,14 +40,15 @@ std::string Quoted(const std::string& text) {
   return quoted + "'";
 }
 
-// In a data block: quotes and backslashes would end or change it.
+// Returns a label for a data block. Quotes, backslashes and line ends, which
+// would end or change it, become spaces.
 std::string Label(const std::string& text) {
   std::string label = "\"";
   for (char c : text) label += c == '"' || c == '\\' || c == '\n' ? ' ' : c;
   return label + "\"";
 }
 
-// Draws what `plot` says once for each kind of picture.
+// Returns a program that runs `plot` once for each image format.
 std::string Program(const std::string& name, const std::string& title,
                     const std::string& data, const std::string& setup,
                     const std::string& plot) {
@@ -83,7 +84,7 @@ absl::Status RunGnuplot(const std::string& folder, const std::string& program) {
         folder, " on the .gp files there"));
   }
   if (!process.ok()) return process.status();
-  ::fcntl(process->output, F_SETFL, 0);  // read to its end
+  ::fcntl(process->output, F_SETFL, 0);  // reads block until the end
   std::string said = ReadAll(process->output);
   int status = 0;
   ::waitpid(process->pid, &status, 0);
@@ -184,7 +185,7 @@ std::string SplitSizesChart(const std::string& title,
 std::string CurvesChart(const std::string& name, const std::string& title,
                         const std::string& x_label, const std::string& y_label,
                         const std::vector<Curve>& curves) {
-  // Blocks of points, which gnuplot numbers, two blank lines apart.
+  // Separates blocks of points, which gnuplot numbers, by two blank lines.
   std::string data, plot;
   for (size_t i = 0; i < curves.size(); ++i) {
     const Curve& curve = curves[i];

@@ -12,19 +12,20 @@
 
 namespace baton::examples {
 
-// Draws, into `folder` (made where it is missing), as PNG and SVG:
-//   whole_or_split  a bar for each variant that is not pipelined: mean time,
-//                   and its deviation; from two such variants on
-//   variants        the same, with the fastest pipelined one beside them
-//   split_sizes     time over images in a micro-batch; from two sizes on
-// The gnuplot programs stay beside them as .gp. Gives the files drawn.
-// FailedPrecondition where gnuplot is missing; errors name the file otherwise.
+// Draws these charts as PNG and SVG into `folder`, which is made if it does not
+// exist:
+//   whole_or_split  a bar for each variant that is not pipelined: mean time and
+//                   standard deviation; needs two such variants
+//   variants        the same, and the fastest pipelined variant
+//   split_sizes     time by the images in a micro-batch; needs two sizes
+// The gnuplot programs are kept beside them as .gp. Returns the files drawn.
+// FailedPrecondition if gnuplot is missing; other errors name the file.
 absl::StatusOr<std::vector<std::string>> WriteCharts(
     const std::string& folder, const std::string& title,
     const std::vector<Measurement>& measurements);
 
-// The programs, for gnuplot to run in the folder. Empty where there is too
-// little to compare.
+// These return a program for gnuplot, to be run in the folder; empty if there
+// is too little to compare.
 std::string WholeOrSplitChart(const std::string& title,
                               const std::vector<Measurement>& measurements);
 std::string VariantsChart(const std::string& title,
@@ -38,21 +39,21 @@ struct Curve {
   std::vector<double> x = {};
   std::vector<double> y = {};
 };
-// Several in one chart, drawn into NAME.png and NAME.svg.
+// Draws several curves into NAME.png and NAME.svg.
 std::string CurvesChart(const std::string& name, const std::string& title,
                         const std::string& x_label, const std::string& y_label,
                         const std::vector<Curve>& curves);
-// "loss": the losses of all steps, of those that have the detail "losses".
+// Draws the losses of all steps, for measurements with the detail "losses".
 std::string LossChart(const std::string& title,
                       const std::vector<Measurement>& measurements);
 
-// Draws what the programs, each by its name, say, as WriteCharts does.
+// Draws the charts of these programs, by name, as WriteCharts does.
 absl::StatusOr<std::vector<std::string>> DrawCharts(
     const std::string& folder,
     const std::vector<std::pair<std::string, std::string>>& programs);
 
-// A line that names what was drawn, or says that gnuplot is missing; any other
-// error.
+// Returns a line that names the files drawn or says that gnuplot is missing;
+// else the error.
 absl::StatusOr<std::string> TellDrawn(
     const absl::StatusOr<std::vector<std::string>>& drawn);
 

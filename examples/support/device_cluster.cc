@@ -43,7 +43,7 @@ absl::StatusOr<std::unique_ptr<DeviceCluster>> DeviceCluster::Make(
 }
 
 absl::Status DeviceCluster::Shutdown() {
-  // Each waits for the others to give back what they hold of it.
+  // Each agent waits for the others to give back handles of its objects.
   std::vector<std::thread> threads;
   std::vector<absl::Status> results(agents_.size());
   for (size_t i = 0; i < agents_.size(); ++i) {

@@ -13,8 +13,9 @@
 
 namespace baton::examples {
 
-// A trainer and one worker a device, all in this process: the same pipeline as
-// over machines, with tensors handed over by pointer. Confined to one thread.
+// A trainer and one worker per device, all in this process: the same pipeline
+// as over several machines, but tensors are handed over by pointer. Confined to
+// one thread.
 class DeviceCluster {
  public:
   static absl::StatusOr<std::unique_ptr<DeviceCluster>> Make(int devices);
@@ -22,7 +23,7 @@ class DeviceCluster {
   rpc::Agent& trainer() { return *agents_.front(); }
   const std::vector<std::string>& workers() const { return workers_; }
 
-  // Handles to what the workers hold must be gone.
+  // All handles of the workers' objects must be gone.
   absl::Status Shutdown();
 
  private:

@@ -27,12 +27,14 @@ struct SplitDigits {
   Digits held_out;  // every tenth image
 };
 
-// Of an IDX file of images with its labels beside it, as MNIST's, or what else
-// data::OpenDataset takes. InvalidArgument for images of another size.
+// Loads an IDX file of images with its labels beside it, such as MNIST's, or
+// another data set that data::OpenDataset takes. InvalidArgument for images of
+// another size.
 absl::StatusOr<SplitDigits> LoadDigits(const std::string& path);
 
-// How many images the model, of [N, 1, 28, 28] to [N, classes] and wherever it
-// is, gives their label; in eval mode. Throws what its forward throws.
+// Returns how many images the model classifies correctly, in eval mode. The
+// model, on any device, maps [N, 1, 28, 28] to [N, classes]. Throws what its
+// forward throws.
 int64_t CountRight(nn::Module& model, const Digits& digits);
 
 }  // namespace baton::examples

@@ -25,7 +25,7 @@ constexpr char kVersion[] = "brain.Event:2";
 constexpr uint32_t kPolynomial = 0x82f63b78;  // its bits in reverse order
 constexpr uint32_t kMask = 0xa282ead8;
 
-// What each value of a byte leaves.
+// Returns the remainder for each value of a byte.
 constexpr std::array<uint32_t, 256> Remainders() {
   std::array<uint32_t, 256> table{};
   for (uint32_t byte = 0; byte < table.size(); ++byte) {
@@ -37,7 +37,7 @@ constexpr std::array<uint32_t, 256> Remainders() {
   return table;
 }
 
-// The lowest byte first, whatever the machine.
+// Returns the bytes of a number, the lowest one first on every machine.
 template <typename T>
 std::string Bytes(T number) {
   std::string bytes;
@@ -52,7 +52,8 @@ double SecondsSince1970() {
       .count();
 }
 
-// TensorBoard wants "tfevents" in it, and reads files in the order of names.
+// TensorBoard requires "tfevents" in the name, and reads files in the order of
+// their names.
 std::string NewName() {
   static std::atomic<int> made{0};
   std::array<char, 256> host{};

@@ -20,18 +20,19 @@ struct Scalar {
   double value = 0;
 };
 
-// A file of events that TensorBoard reads: records of a length, an Event
-// (event.proto) and a checksum of each. Confined to one thread.
+// A file of events for TensorBoard: records that consist of a length, an Event
+// (event.proto) and checksums. Confined to one thread.
 class EventFile {
  public:
-  // Under a name of its own in `folder`, which is made where it is missing.
+  // Makes a file with a unique name in `folder`, which is made if it does not
+  // exist.
   static absl::StatusOr<std::unique_ptr<EventFile>> Make(
       const std::string& folder);
   ~EventFile();
   EventFile(const EventFile&) = delete;
   EventFile& operator=(const EventFile&) = delete;
 
-  // Can be read on return.
+  // When this returns, readers see the event.
   absl::Status Add(int64_t step, const std::vector<Scalar>& scalars);
 
   const std::string& path() const { return path_; }
@@ -44,8 +45,9 @@ class EventFile {
   std::FILE* const file_;
 };
 
-// CRC-32C (Castagnoli), as records have it: rotated, and with a number added,
-// so that the checksum of what has checksums is no such one.
+// Returns the CRC-32C (Castagnoli) as records have it: rotated and with a
+// constant added, so that a checksum over data with checksums differs from a
+// plain one.
 uint32_t MaskedCrc32c(absl::string_view bytes);
 
 }  // namespace baton::examples

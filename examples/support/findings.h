@@ -12,22 +12,22 @@
 
 namespace baton::examples {
 
-// What a program has found out.
+// The results of a program.
 struct Findings {
   std::vector<Measurement> measurements = {};
-  std::string further = {};  // lines to stand below the table
+  std::string further = {};  // lines to print below the table
   // Programs for gnuplot, by name (examples/support/charts.h).
   std::vector<std::pair<std::string, std::string>> charts = {};
 };
-// InvalidArgument names --json or --plot where Tell could not write what it
-// asks for: for before the work.
+// Returns InvalidArgument, which names --json or --plot, if Tell could not
+// write what the flag asks for. Call it before the work.
 absl::Status CheckFindingsFlags();
-// Prints the table, writes the lines that --json asks for and draws the charts
-// that --plot does.
+// Prints the table, writes the lines for --json and draws the charts for
+// --plot.
 absl::Status Tell(const Findings& findings);
 
-// A line for each measurement that has the detail `name`, which is a share of
-// its time: "ddp: 12.3% of the time `does`".
+// Formats a line for each measurement with the detail `name`, a share of its
+// time: "ddp: 12.3% of the time `does`".
 std::string FormatShares(const std::vector<Measurement>& measurements,
                          const std::string& name, const std::string& does);
 

@@ -13,7 +13,7 @@
 namespace baton::examples {
 namespace {
 
-// What gives a pair of workers a path.
+// A path, and what a pair of workers needs to have it.
 struct KnownPath {
   const char* path;
   const char* needs;

@@ -13,12 +13,12 @@
 
 namespace baton::examples {
 
-// That a link between two workers can have (dist::PathTo).
+// Returns the paths that a link between two workers can have (dist::PathTo).
 std::vector<std::string> KnownPaths();
 
-// Adds the paths of the model's links, as they are after its steps, to the
-// measurement's details. FailedPrecondition where one between workers is not
-// among those that the settings require: names the link and says what to do.
+// Adds the present paths of the model's links to the measurement's details.
+// Call it after steps. FailedPrecondition names a link between workers whose
+// path is not among those that the settings require, and says what to do.
 absl::Status AddPaths(const PipelineSettings& settings, const Trainable& model,
                       Measurement& measurement);
 

@@ -49,7 +49,7 @@ Summary Summarize(const Measurement& measurement) {
 std::string FormatTable(const std::vector<Measurement>& measurements) {
   size_t width = 7;
   bool repeated = false, trained = false;
-  std::map<std::string, double> first;  // rates, by what is compared
+  std::map<std::string, double> first;  // rates, by Measurement::compared
   for (const Measurement& m : measurements) {
     width = std::max(width, m.variant.size());
     repeated = repeated || m.seconds.size() > 1;

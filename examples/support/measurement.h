@@ -13,15 +13,15 @@
 
 namespace baton::examples {
 
-// By which path one stage gives another what it computes ("local", "grpc").
+// The path of a link between two stages, such as "local" or "grpc".
 struct StagePath {
   int64_t from = 0;
   int64_t to = 0;
   std::string path;
-  std::string why_no_window = {};  // where one was tried
+  std::string why_no_window = {};  // if a window was tried
 };
 
-// A further figure or circumstance: a field of the JSON line.
+// An additional figure, which becomes a field of the JSON line.
 struct Detail {
   std::string name;
   std::variant<std::string, double, int64_t, bool, std::vector<double>,
@@ -33,12 +33,12 @@ struct Detail {
 struct Measurement {
   std::string variant;              // "single", "split", "pipelined split 20"
   int64_t split_size = 0;           // rows of a micro-batch; 0: not pipelined
-  int64_t items = 0;                // that one repeat goes through
+  int64_t items = 0;                // that one repeat processes
   std::vector<double> seconds;      // of each repeat
-  std::optional<double> loss = {};  // of the last step, where it trains
+  std::optional<double> loss = {};  // of the last step, if the variant trains
   std::vector<Detail> details = {};
   std::string item = "images";  // what is counted
-  // Its speed-up is over the first of the same name.
+  // The speed-up is relative to the first measurement with the same value.
   std::string compared = {};
 };
 
@@ -51,45 +51,49 @@ struct Summary {
 // `seconds` must not be empty.
 Summary Summarize(const Measurement& measurement);
 
-// A table of all variants, each against the first: what a person reads. It has
-// no column for what none of them has: repeats, one to compare with, or a loss.
+// Returns a table of all variants, each compared with the first, for people.
+// Leaves out columns that would be empty: repeats, speed-up, loss.
 std::string FormatTable(const std::vector<Measurement>& measurements);
 
-// What part of the rate that a worker has in the variant `alone` each worker
-// of the other variants has, as their detail "efficiency". The detail `workers`
-// is their number. A line that says so of each; empty where none is `alone`.
+// Adds the detail "efficiency" to the other variants: a worker's rate relative
+// to a worker's rate in the variant `alone`. The detail `workers` has a
+// variant's number of workers. Returns a line for each of them; empty if there
+// is no variant `alone`.
 std::string NoteEfficiency(std::vector<Measurement>& measurements,
                            const std::string& alone = "single",
                            const std::string& workers = "workers");
 
-// What a measured pipeline has to say of its order, as details. Plain data.
+// The figures of a measured pipeline's schedule. Plain data.
 struct PipelineFigures {
   std::string schedule;
-  double bubble = 0;            // measured: share of a mean worker's step
-  double predicted_bubble = 0;  // by the costs of its instructions
-  double held = 0;  // micro-batches whose activations a worker holds at most
+  double bubble = 0;  // measured: the mean worker's idle share of a step
+  double predicted_bubble = 0;  // from the costs of its instructions
+  double held = 0;  // the most micro-batches whose activations a worker holds
 };
 std::vector<Detail> DetailsOf(const PipelineFigures& figures);
 
-// A line for each measurement that has such figures.
+// Formats a line for each measurement with such figures.
 std::string FormatBubbles(const std::vector<Measurement>& measurements);
 
-// The values below which these shares (percent) of all values lie.
+// The percentiles that PercentilesOf returns.
 inline const std::vector<double> kPercentiles = {50, 75, 90, 95};
-// One for each of kPercentiles; zeros for no values.
+// Returns one value for each of kPercentiles; zeros if there are no values.
 std::vector<double> PercentilesOf(std::vector<double> values);
-// A table of the details of these names, each of which PercentilesOf gave.
+// Formats a table of these details, each a result of PercentilesOf.
 std::string FormatPercentiles(const std::vector<Measurement>& measurements,
                               const std::vector<std::string>& names);
 
-// A line for each measurement of several stages: the paths between them.
+// Formats a line with the paths between stages for each measurement of several
+// stages.
 std::string FormatPaths(const std::vector<Measurement>& measurements);
 
-// One JSON object: variant, split_size, median_s, mean_s, std_s, images_per_s
-// (or what is counted), repeats, loss (where it has one), and the details.
+// Returns a JSON object: variant, split_size, median_s, mean_s, std_s,
+// images_per_s (named after `item`), repeats, loss (if there is one), and the
+// details.
 std::string ToJsonLine(const Measurement& measurement);
 
-// Writes the lines to `path` at once, or to standard output where it is "-".
+// Writes the lines to the file `path` in one piece, or to standard output for
+// "-".
 absl::Status WriteJsonLines(const std::string& path,
                             const std::vector<Measurement>& measurements);
 

@@ -12,8 +12,8 @@
 
 namespace baton::examples {
 
-// A flag's list of numbers. InvalidArgument names the flag and what is less
-// than `least` or no number.
+// Returns the numbers of a list flag. InvalidArgument names the flag and the
+// entry that is less than `least` or not a number.
 absl::StatusOr<std::vector<int64_t>> NumbersOf(
     const absl::Flag<std::vector<std::string>>& flag, int64_t least);
 

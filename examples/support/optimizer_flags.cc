@@ -58,7 +58,7 @@ absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual) {
   }
   if (!absl::GetFlag(FLAGS_lr_schedule).empty())
     stepping.schedule = absl::GetFlag(FLAGS_lr_schedule);
-  // Say at once what is wrong.
+  // Report an error before any work.
   RETURN_IF_ERROR(optim::ScheduleNamed(stepping.schedule, 1).status());
   RETURN_IF_ERROR(CatchErrors([&] {
     std::visit([](const auto& rule) { rule.Check(); },

@@ -13,23 +13,24 @@
 
 namespace baton::examples {
 
-// How a program's parameters are stepped, as told on the command line.
+// How a program steps its parameters, from the command line.
 struct Stepping {
   optim::AnyOptions optimizer;
-  std::string schedule = "constant";  // of the rate, by its name
+  std::string schedule = "constant";  // of the learning rate, by name
 
-  // For a training of so many steps.
+  // Returns the schedule for a training of `steps` steps.
   optim::Schedule RatesOver(int64_t steps) const;
-  // The rate that it comes to, by the number of steps done before.
+  // Returns the learning rate by the number of steps done before.
   std::function<double(int64_t)> RateOver(int64_t steps) const;
 };
 
-// From --optimizer, --lr, --momentum, --weight_decay and --lr_schedule.
-// `usual`: what is not given; of another optimizer than its own, that one's
-// defaults. InvalidArgument lists what there is.
+// Reads --optimizer, --lr, --momentum, --weight_decay and --lr_schedule.
+// `usual` has the values of flags that are not given; for another optimizer
+// than its own, that optimizer's defaults apply. InvalidArgument lists the
+// possible values.
 absl::StatusOr<Stepping> SteppingFromFlags(const Stepping& usual);
 
-// The same for a program whose rate stays as it is: --lr_schedule is wrong.
+// The same for a program with a constant rate, which refuses --lr_schedule.
 absl::StatusOr<optim::AnyOptions> OptimizerFromFlags(
     const optim::AnyOptions& usual);
 

@@ -23,19 +23,19 @@
 
 namespace baton::examples {
 
-// One that shuts down answers FailedPrecondition.
+// Returns true for errors of a lost worker. One that is shutting down answers
+// FailedPrecondition.
 inline bool IsLoss(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsCancelled(status) ||
          absl::IsFailedPrecondition(status);
 }
 
-// Who does what, by workers' names.
+// The workers' tasks, by name.
 struct Crew {
   std::vector<std::string> servers, trainers;
 };
-// The first so many of the workers that are there serve, and all others train,
-// but the caller and spares. InvalidArgument, as of the flag --servers, where
-// none is left to.
+// The first `servers` workers serve, and all others train, except the caller
+// and spares. InvalidArgument, which names --servers, if none is left to train.
 inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
   Crew crew;
   for (const rpc::WorkerInfo& worker : rpc::OthersButSpares(agent)) {
@@ -49,9 +49,9 @@ inline absl::StatusOr<Crew> CrewOf(const rpc::Agent& agent, int servers) {
                    " workers leaves none to train"));
 }
 
-// InvalidArgument, as of the flags --device and --dtype, where the caller or a
-// worker declares a GPU and the program has no use for one (`gpus`), or weights
-// of another dtype than f32.
+// Returns InvalidArgument, which names --device or --dtype, if the caller or a
+// worker has declared weights of another dtype than f32, or a GPU although the
+// program cannot use any (`gpus` is false).
 inline absl::Status CheckCompute(const std::vector<rpc::WorkerInfo>& workers,
                                  bool gpus) {
   for (const rpc::WorkerInfo& worker : workers) {
@@ -75,7 +75,7 @@ inline absl::Status CheckCompute(const rpc::Agent& agent, bool gpus) {
   return CheckCompute(all, gpus);
 }
 
-// Nothing where the worker that was called is lost.
+// Returns nullopt if the called worker is lost.
 template <typename R>
 Future<std::optional<R>> UnlessLost(const Future<R>& call) {
   const Promise<std::optional<R>> promise;
@@ -91,15 +91,15 @@ Future<std::optional<R>> UnlessLost(const Future<R>& call) {
   return promise.future();
 }
 
-// A T on each worker of some: those on workers that are lost drop out, workers
-// that join get one, and both count from the next Muster on. Must not outlive
-// the agent. Confined to one thread.
+// Keeps one T on each of several workers. Those of lost workers are dropped,
+// and workers that join get one; Muster applies both. Must not outlive the
+// agent. Confined to one thread.
 template <typename T>
 class Participants {
  public:
   using Make = std::function<Future<RRef<T>>(const std::string& worker)>;
-  // By `make`, on `most` workers (0: on all) but the agent's own and those of
-  // these names.
+  // Makes each by `make`, on at most `most` workers (0: on all), without the
+  // agent's own worker and `others`.
   Participants(rpc::Agent& agent, Make make, int64_t most = 0,
                std::vector<std::string> others = {})
       : agent_(agent),
@@ -114,18 +114,19 @@ class Participants {
     RRef<T> rref;
   };
   enum class Wait { kForOne, kForAll };
-  // Those that are there, once one is, or once none is on its way. The first
-  // error of one that could not be made; Unavailable where there is none.
+  // Returns those that are made. kForAll waits for all of them; kForOne does so
+  // only if none is made yet. Returns the first error of one that could not be
+  // made, and Unavailable if there is none.
   absl::StatusOr<std::vector<Present>> Muster(Wait wait);
 
-  // What call(rref, i) of the i-th of them gives, all at the same time; nothing
-  // where it is lost meanwhile. Any other error.
+  // Makes call(rref, i) for all present at the same time. A result is nullopt
+  // if its worker is lost meanwhile; any other error is returned.
   template <typename R>
   absl::StatusOr<std::vector<std::optional<R>>> CallAll(
       const std::vector<Present>& present,
       const std::function<Future<R>(const RRef<T>& rref, size_t i)>& call);
 
-  int64_t lost() const { return lost_; }  // during calls, so far
+  int64_t lost() const { return lost_; }  // number, during calls so far
   const absl::Status& last_loss() const { return last_loss_; }
 
  private:
@@ -168,7 +169,7 @@ auto Participants<T>::Muster(Wait wait)
   if (wait == Wait::kForAll ||
       std::none_of(members_.begin(), members_.end(), is_made)) {
     for (const Member& member : members_)
-      (void)member.made.Await(kNoLimit);  // ends by --rpc_timeout
+      (void)member.made.Await(kNoLimit);  // --rpc_timeout ends it
   }
   std::vector<Present> present;
   absl::Status wrong;
@@ -185,7 +186,7 @@ auto Participants<T>::Muster(Wait wait)
   RETURN_IF_ERROR(wrong);
   if (!present.empty()) return present;
   return absl::UnavailableError(
-      "no worker is left that takes part: give baton-run more --workers");
+      "no worker is left to take part: give baton-run more --workers");
 }
 
 template <typename T>

@@ -111,7 +111,7 @@ bool NamesNoStages() {
   return std::all_of(std::begin(kNaming), std::end(kNaming), IsDefault);
 }
 
-// None where they are to be chosen.
+// Returns an empty list if measurements are to choose the sizes.
 absl::StatusOr<std::vector<int64_t>> SplitSizes(
     const PipelineDefaults& defaults) {
   std::vector<std::string> texts = absl::GetFlag(FLAGS_split_sizes);
@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<std::vector<int64_t>>> MicroBatches(int64_t batch) {
     for (absl::string_view part : absl::StrSplit(text, '+')) {
       int64_t size = 0;
       if (!absl::SimpleAtoi(part, &size) || size < 1 || size > left) {
-        left = -1;  // nothing that follows makes it right
+        left = -1;  // no later number can correct this
         break;
       }
       lists.back().push_back(size);

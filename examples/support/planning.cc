@@ -26,11 +26,12 @@ namespace {
 
 // A slow worker takes minutes for large batches.
 constexpr std::chrono::hours kMeasuring{1};
-// More of short steps: the first ones are timed, which on GPUs takes time.
+// The least number of steps to try a plan with. Short steps are repeated for
+// longer, because on GPUs the first ones are timed, which slows them.
 constexpr int kTriedSteps = 3;
 constexpr std::chrono::milliseconds kTried{300};
 
-// Those with stages, in the order of their first.
+// Returns the workers with stages, in the order of their first stages.
 std::vector<std::string> WorkersOf(const dist::Plan& plan,
                                    const std::vector<std::string>& workers) {
   std::vector<std::string> used;
@@ -50,7 +51,7 @@ void Follow(const dist::Plan& plan, PipelineSettings& settings,
   workers = WorkersOf(plan, workers);
 }
 
-// What is done, and how long a step of it takes.
+// A plan with its settings, and how long a step of it takes.
 struct Choice {
   dist::Plan plan;
   PipelineSettings settings;
@@ -69,7 +70,8 @@ absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
     measured.seconds.push_back(step.seconds);
     return absl::OkStatus();
   });
-  // One by one: each may learn from the one before.
+  // Runs them one after the other, because a step may use what the one before
+  // has learnt.
   for (int i = 0; i < model->warm_up_steps(); ++i)
     RETURN_IF_ERROR(model->TrainStep(placed).status());
   const auto until = std::chrono::steady_clock::now() + kTried;
@@ -83,10 +85,11 @@ absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
   return absl::OkStatus();
 }
 
-// To be tried as well, for each size of micro-batches among the plans and the
-// next larger one: what links cost is told less well than what stages do, and
-// how much a size costs less well than where to cut. Shorter stages idle less
-// at the ends of a step, so that larger micro-batches may pay.
+// Adds plans with two stages per worker, for each size of micro-batch in
+// `plans` and the next larger one. They are worth trying, because costs of
+// links, and the effect of a size, are predicted less well than costs of
+// stages. Shorter stages idle less at the ends of a step, so larger
+// micro-batches may pay.
 void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
                          dist::PlanRequest request,
                          std::vector<dist::Plan>& plans) {
@@ -105,12 +108,12 @@ void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
   for (const int64_t size : sizes) {
     request.split_sizes = {size};
     const auto best = dist::MakePlan(profile, request);
-    // There may be too little memory.
+    // There may be too little memory for such a plan.
     if (best.ok() && best->workers.size() > 1) plans.push_back(*best);
   }
 }
 
-// The fastest.
+// Tries the plans and returns the fastest.
 absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
                                 const TrainingBatch& sample,
                                 const PipelineSettings& settings,
@@ -126,8 +129,9 @@ absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
   return *std::move(best);
 }
 
-// Equal parts, but half as many rows in the first one, for which all stages but
-// the first wait, and these in the last one. Empty where that leaves too few.
+// Halves the first of equal parts, which all later stages wait for, and adds
+// its other rows to the last part. Returns an empty list if a part becomes too
+// small.
 std::vector<int64_t> WithSmallFirst(std::vector<int64_t> parts, int64_t least) {
   const int64_t moved = parts.front() / 2;
   if (parts.size() < 2 || parts.front() - moved < least) return {};
@@ -136,8 +140,8 @@ std::vector<int64_t> WithSmallFirst(std::vector<int64_t> parts, int64_t least) {
   return parts;
 }
 
-// What a plan leaves open and no flag has named, by the flag that says the
-// same.
+// A setting that neither a plan nor a flag has set, named after the flag that
+// sets it.
 struct Refinement {
   std::string flag;
   std::function<void(PipelineSettings&)> apply;
@@ -168,7 +172,8 @@ std::vector<Refinement> RefinementsOf(const PlannedModel& planned,
   return result;
 }
 
-// Tries the refinements one after the other; what makes it faster, stays.
+// Tries the refinements one after the other and keeps those that make the step
+// faster.
 absl::Status Refine(const PlannedModel& planned, const TrainingBatch& sample,
                     const std::vector<Refinement>& refinements,
                     Choice& choice) {

@@ -19,46 +19,47 @@
 
 namespace baton::examples {
 
-// A model for which a plan is made.
+// A model to make a plan for.
 struct PlannedModel {
   double parameter_copies = 2;  // as in dist::PlanRequest
   std::function<absl::StatusOr<dist::ClusterProfile>(
       const std::vector<std::string>& workers,
       const dist::ProfileRequest& request, std::chrono::milliseconds timeout)>
       measure;
-  // By the settings' cuts, schedule and micro-batches, or first split size.
+  // Makes the model as the settings' cuts, schedule, and micro-batches or first
+  // split size say.
   std::function<absl::StatusOr<std::unique_ptr<Trainable>>(
       const std::vector<std::string>& workers,
       const PipelineSettings& settings)>
       make;
-  // Whether all of these workers compute on GPUs.
+  // Returns true if all of these workers compute on GPUs.
   std::function<bool(const std::vector<std::string>& workers)> on_gpus;
   // Batches may have fewer rows than the sample.
   bool ragged = false;
 };
 
-// Whether ChooseStages is to be called: by settings.choose_stages, or where no
-// flag says how to cut and several workers have GPUs, for which the default of
-// small micro-batches in two stages is slower than one of them alone. Then the
-// settings become those of --stages=auto.
+// Returns true if ChooseStages is to be called: because of
+// settings.choose_stages, or because no flag says how to cut and several
+// workers have GPUs, for which the default of small micro-batches in two stages
+// is slower than one GPU. Then sets the settings to those of --stages=auto.
 bool StagesAreOpen(const PlannedModel& planned,
                    const std::vector<std::string>& workers,
                    PipelineSettings& settings);
 
-// Has the workers measure the model on rows of `sample`, a whole batch, tries
-// the best plans with models of their own, prints them, and puts the fastest in
-// the settings: cuts, split sizes and schedule. Of the workers those of the
-// plan stay, as its stages need them. Of what the settings leave as it is by
-// default, a shorter first micro-batch, and on GPUs overlap and at_once, are
-// tried on top of the fastest, and stay where they make it faster.
+// Measures the model's units at the workers on rows of `sample`, a whole batch.
+// Then tries the best plans with new models, prints them, and writes the
+// fastest to the settings: cuts, split sizes and schedule. `workers` becomes
+// the plan's workers, in the order of its stages. Finally tries settings that
+// have their defaults on top of the fastest plan, and keeps those that make it
+// faster: a shorter first micro-batch and, on GPUs, overlap and at_once.
 absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                                         const TrainingBatch& sample,
                                         PipelineSettings& settings,
                                         std::vector<std::string>& workers);
 
-// Adds to measurements of pipelines, whose repeats are of so many steps, what
-// the plan had predicted, beside what a step took; the same for people, a line
-// for each.
+// Adds the plan's prediction to the measurements of pipelines, whose repeats
+// have `steps` steps. Returns a line for each that compares it with the
+// measured step.
 std::string ComparePlan(const dist::Plan& plan, int64_t steps,
                         std::vector<Measurement>& measurements);
 

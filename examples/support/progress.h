@@ -10,19 +10,19 @@
 
 namespace baton::examples {
 
-// Shows how far a run is: one line that rewrites itself on a terminal, and a
-// plain line every few seconds otherwise. Confined to one thread.
+// Shows the progress of a run: on a terminal in one line that is rewritten,
+// otherwise as a line every few seconds. Confined to one thread.
 class Progress {
  public:
-  // `label` leads every line; `steps` is the number of Step calls to come, each
-  // through some `items`.
+  // `label` begins every line; `steps` is the number of Step calls to come;
+  // `items` names what each of them processes.
   Progress(std::string label, std::string items, int64_t steps,
            std::FILE* out = stderr);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // After each step: its loss and the items that it went through.
+  // Call this after each step, with its loss and the number of items.
   void Step(double loss, int64_t items);
 
  private:
@@ -42,7 +42,7 @@ class Progress {
   bool open_line_ = false;
 };
 
-// "4.2 s", "3 min 05 s", "2 h 10 min".
+// Returns "4.2 s", "3 min 05 s" or "2 h 10 min".
 std::string FormatDuration(double seconds);
 
 }  // namespace baton::examples

@@ -38,7 +38,7 @@ double MemcpyBytesPerSecond(size_t bytes) {
     std::memcpy(to.data(), from.data(), bytes);
     seconds.push_back(
         std::chrono::duration<double>(Clock::now() - begin).count());
-    BATON_CHECK(to == from);  // so that all of it is done
+    BATON_CHECK(to == from);  // so that the compiler cannot drop the copy
   }
   std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2,
                    seconds.end());
@@ -54,7 +54,7 @@ Measurement PushMeasurement(const std::string& variant, int64_t servers,
           .seconds = {static_cast<double>(pushes * trainers) / rate},
           .details = {{"servers", servers},
                       {"trainers", trainers},
-                      // Either way.
+                      // Both directions.
                       {"gb_per_s",
                        2e-9 * rate * static_cast<double>(figures.bytes)},
                       {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},

@@ -23,24 +23,25 @@ namespace baton::examples {
 
 struct PushFigures {
   double pushes_per_s = 0;        // of all trainers together
-  int64_t bytes = 0;              // of a push, and of what is pulled with it
-  double memcpy_bytes_per_s = 0;  // of as many bytes, by one thread, alone
+  int64_t bytes = 0;              // of a push, and of the values that it pulls
+  double memcpy_bytes_per_s = 0;  // of one thread that copies as many bytes
 };
 
-// How often a second `push` is done, `pushes` times, after five that do not
-// count. Its first error.
+// Calls `push` five times, then `pushes` times, and returns how many of the
+// latter ran per second; or the first error.
 absl::StatusOr<double> PushesPerSecond(int64_t pushes,
                                        absl::FunctionRef<absl::Status()> push);
 
-// The median of some copies into memory that is there.
+// Returns the median rate of some copies into allocated memory.
 double MemcpyBytesPerSecond(size_t bytes);
 
-// `trainers` push so often each, GB/s either way beside memcpy's.
+// Describes `trainers` that made `pushes` pushes each; gives the GB/s in both
+// directions beside those of memcpy.
 Measurement PushMeasurement(const std::string& variant, int64_t servers,
                             int64_t trainers, int64_t pushes,
                             const PushFigures& figures);
 
-// Of those that are not lost; Unavailable where all are.
+// Returns the results of those that are not lost; Unavailable if all are lost.
 template <typename T>
 absl::StatusOr<std::vector<T>> ThoseThere(
     const std::vector<std::optional<T>>& all) {
@@ -51,8 +52,8 @@ absl::StatusOr<std::vector<T>> ThoseThere(
   return absl::UnavailableError("all trainers were lost");
 }
 
-// Has all of them Run at the same time, each of which gives its pushes a
-// second, of so many bytes.
+// Runs all pushers at the same time and returns their pushes per second, of
+// `bytes` bytes each.
 template <typename Pusher>
 absl::StatusOr<PushFigures> MeasurePushers(
     const std::vector<RRef<Pusher>>& pushers, int64_t pushes, int64_t bytes) {

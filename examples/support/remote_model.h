@@ -39,8 +39,8 @@
 
 namespace baton::examples {
 
-// A model whose stages, M made from options, cuts and an index, live at workers
-// and are trained as a pipeline. Must not outlive the agent.
+// A model whose stages live at workers and are trained as a pipeline. Each
+// stage M is made from options, cuts and an index. Must not outlive the agent.
 // Confined to one thread.
 template <typename M>
 class RemoteModel final : public Trainable {
@@ -56,8 +56,8 @@ class RemoteModel final : public Trainable {
   struct Options {
     std::vector<std::string> cuts;
     int64_t split_size = 0;                   // 0: the whole batch at once
-    std::vector<int64_t> micro_batches = {};  // in place of split_size
-    int compute_threads = 0;  // of each stage; 0: the worker's own setting
+    std::vector<int64_t> micro_batches = {};  // replaces split_size
+    int compute_threads = 0;  // per stage; 0: the worker's own setting
     // Places all stages at the first worker, on its devices in turn. The
     // schedule then is gpipe, whatever the settings say.
     bool local = false;
@@ -101,11 +101,11 @@ class RemoteModel final : public Trainable {
     return recovered ? recovered->Evaluate(batch.inputs, batch.targets)
                      : pipeline().Evaluate(batch.inputs, batch.targets);
   }
-  // null: it is not recovered.
+  // Returns null if the pipeline is not recoverable.
   const dist::RecoverablePipeline* recovered() const {
     return copies_[0].recovered.get();
   }
-  // As RecoverablePipeline's, of a pipeline that is recovered.
+  // Calls RecoverablePipeline::Note if the pipeline is recoverable.
   void Note(NamedTensors state) {
     copies_[0].recovered->Note(std::move(state));
   }
@@ -113,8 +113,8 @@ class RemoteModel final : public Trainable {
     const auto& recovered = copies_[0].recovered;
     return recovered ? recovered->resumed() : std::nullopt;
   }
-  // After a checkpoint or weights were loaded, with what is noted of that state
-  // if the pipeline is recovered.
+  // Call this after a checkpoint or weights were loaded, with the state to note
+  // if the pipeline is recoverable.
   absl::Status Keep(NamedTensors noted) const {
     const auto& recovered = copies_[0].recovered;
     if (!recovered) return absl::OkStatus();
@@ -131,8 +131,9 @@ class RemoteModel final : public Trainable {
 
   // Returns a checkpointer of the weights, under their names in the whole
   // model, and of the optimizer; of several copies it saves only the first.
-  // This must outlive it. If the pipeline is recovered, it must live as long as
-  // steps are taken, because a recovery may resume from its checkpoints.
+  // This model must outlive it. If the pipeline is recoverable, the
+  // checkpointer must live as long as steps are taken, because a recovery may
+  // resume from its checkpoints.
   absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
       const CheckpointOptions& options) {
     const Copy& copy = copies_[0];
@@ -151,7 +152,7 @@ class RemoteModel final : public Trainable {
   struct Copy {
     std::vector<StageHandle> stages;
     std::unique_ptr<dist::Optimizer<optim::Any>> optimizer;
-    // One of the two is set.
+    // One of these two is set.
     std::unique_ptr<dist::Pipeline> pipeline;
     std::unique_ptr<dist::RecoverablePipeline> recovered;
   };
@@ -174,18 +175,19 @@ class RemoteModel final : public Trainable {
 
   rpc::Agent& agent_;
   bool pipelined_ = false;
-  std::vector<StageHandle> called_;  // if Options::calls
+  std::vector<StageHandle> called_;  // for Options::calls
   dist::Loss loss_ = dist::Loss::kMse;
   std::vector<Copy> copies_;
-  // Of all copies; empty if the pipeline is recovered.
+  // The steps of all copies; empty if the pipeline is recoverable.
   std::deque<Future<std::vector<dist::Pipeline::StepResult>>> under_way_;
 };
 
-// How ChooseStages measures and tries such models. The agent outlives it.
+// Returns how ChooseStages measures and tries such models. The agent must
+// outlive it.
 template <typename M>
 PlannedModel PlannedRemoteModel(rpc::Agent& agent,
                                 const typename RemoteModel<M>::Spec& spec) {
-  // Weights, gradients and what the optimizer keeps.
+  // A parameter has a weight, a gradient and the optimizer's state.
   return {.parameter_copies = 2.0 + spec.optimizer.state_tensors(),
           .measure =
               [&agent, spec](const std::vector<std::string>& workers,

@@ -20,7 +20,7 @@
 namespace baton::examples {
 
 // Makes the stages of one model, one for each part between cuts, at the workers
-// that the schedule places them at. Errors name the worker.
+// where the schedule places them. Errors name the worker.
 template <typename M>
 absl::StatusOr<std::vector<dist::Module<M>>> MakeStages(
     rpc::Agent& agent, const std::vector<std::string>& workers,
@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<dist::Module<M>>> MakeStages(
     making.push_back(
         dist::Module<M>::Create(agent, workers[worker], model, cuts, i));
   }
-  // These calls end by --rpc_timeout.
+  // --rpc_timeout ends these calls.
   return WaitAll(making).Await(kNoLimit);
 }
 

@@ -13,13 +13,13 @@
 
 namespace baton::examples {
 
-// Prints the table, the bubbles and the paths between stages, then writes JSON
-// lines and charts where they are wanted.
+// Prints the table, the bubbles and the paths between stages; then writes JSON
+// lines and charts if the settings ask for them.
 absl::Status Report(const PipelineSettings& settings, const std::string& title,
                     const std::vector<Measurement>& measurements);
 
-// Writes the order that the model's last step followed, where that is wanted
-// and it was a pipeline.
+// Writes the schedule of the model's last step, if the settings ask for it and
+// the step was a pipeline's.
 absl::Status SaveSchedule(const PipelineSettings& settings,
                           const Trainable& model);
 

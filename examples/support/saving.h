@@ -11,7 +11,7 @@
 
 namespace baton::examples {
 
-// How a training program saves itself, as told on the command line.
+// How a training program saves its state, from the command line.
 struct Saving {
   enum class Resume { kNo, kLatest, kWhole };
 
@@ -26,9 +26,9 @@ struct Saving {
   }
 };
 
-// Makes the folder, so that one that cannot be written is known before the
-// training. FailedPrecondition where it has checkpoints and none is to be
-// resumed from: later steps would be taken for this training's.
+// Makes the folder, so that an error is known before the training begins.
+// Returns FailedPrecondition if it has checkpoints but none is to be resumed
+// from: later checkpoints of another training would be mixed with this one's.
 absl::Status PrepareToSave(const Saving& saving);
 
 }  // namespace baton::examples

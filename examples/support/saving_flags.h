@@ -8,7 +8,8 @@
 
 namespace baton::examples {
 
-// From --checkpoint_dir, --save_every, --keep, --resume and --weights, checked.
+// Reads and checks --checkpoint_dir, --save_every, --keep, --resume and
+// --weights.
 absl::StatusOr<Saving> SavingFromFlags();
 
 }  // namespace baton::examples

@@ -7,5 +7,6 @@
 
 #include "absl/flags/declare.h"
 
-// The file of a trace; empty for none. tools::CheckOutputs tries it, once.
+// The file for a trace; empty: none. tools::CheckOutputs checks that it can be
+// written.
 ABSL_DECLARE_FLAG(std::string, trace);

@@ -51,7 +51,7 @@ class Traced final : public Trainable {
   rpc::Agent& agent_;
   const std::string path_;
   int steps_ = 0;
-  bool ended_here_ = false;  // the last step that was begun
+  bool ended_here_ = false;  // BeginStep ran the whole last step
 };
 
 }  // namespace

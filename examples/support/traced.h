@@ -11,9 +11,9 @@
 
 namespace baton::examples {
 
-// The model, of which a further warm-up step, which is not timed, is traced at
-// all workers of the agent's cluster into the file `path`. Empty: the model as
-// it is.
+// Returns a model that takes one more warm-up step, and traces it at all
+// workers of the agent's cluster into the file `path`. If `path` is empty,
+// returns the model itself.
 std::unique_ptr<Trainable> WithTrace(std::unique_ptr<Trainable> model,
                                      rpc::Agent& agent,
                                      const std::string& path);

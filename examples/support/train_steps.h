@@ -13,30 +13,33 @@
 
 namespace baton::examples {
 
-// Trains a model so that the next step is under way when one ends: workers then
-// wait for no trainer in between. What is learnt is what steps one after the
-// other would learn. Confined to one thread.
+// Trains a model with the next step already under way when one ends, so that
+// workers do not wait for the trainer. Results are those of steps one after the
+// other. Confined to one thread.
 class TrainSteps {
  public:
   struct Done {
     double loss = 0;
     int64_t rows = 0;
-    double seconds = 0;  // since it began, or the one before it ended, if later
+    // Since it began or the step before it ended, whichever is later.
+    double seconds = 0;
   };
-  // Told of each step, in their order, once it is over. The training ends with
-  // an error of it as with one of a step.
+  // Called with each step, in order, once it is over. An error that it returns
+  // ends the training, as an error of a step does.
   using OnDone = std::function<absl::Status(const Done&)>;
 
-  // The model outlives it.
+  // The model must outlive it.
   TrainSteps(Trainable& model, OnDone on_done);
   ~TrainSteps();  // waits for the steps under way
   TrainSteps(const TrainSteps&) = delete;
   TrainSteps& operator=(const TrainSteps&) = delete;
 
-  // Begins a step, once fewer are under way than may be. After the first error,
-  // which is returned again, no step begins and none is under way.
+  // Begins a step, and waits first if as many as possible are under way. After
+  // the first error no step begins and none is under way; the error is returned
+  // again.
   absl::Status Begin(const TrainingBatch& batch);
-  // Until no step is under way: before the model is saved or evaluated.
+  // Waits until no step is under way. Call it before the model is saved or
+  // evaluated.
   absl::Status Finish();
 
   int64_t under_way() const { return static_cast<int64_t>(steps_.size()); }
@@ -49,11 +52,11 @@ class TrainSteps {
   };
 
   void AwaitFirst();
-  void AwaitOthers();  // whatever becomes of them
+  void AwaitOthers();  // even if they fail
 
   Trainable& model_;
   const OnDone on_done_;
-  std::deque<Step> steps_;  // that are under way
+  std::deque<Step> steps_;  // steps under way
   Clock::time_point last_end_;
   absl::Status status_;
 };

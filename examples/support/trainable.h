@@ -17,8 +17,8 @@
 
 namespace baton::examples {
 
-// Rows, and what the loss compares the outputs with: for cross-entropy i64, a
-// label for each row of outputs; for MSE f32, as the outputs.
+// Rows and their targets: for cross-entropy i64, a label for each row of
+// outputs; for MSE f32, shaped as the outputs.
 struct TrainingBatch {
   Tensor inputs;
   Tensor targets;
@@ -29,39 +29,41 @@ struct TrainingBatch {
 class Trainable {
  public:
   virtual ~Trainable() = default;
-  // Forward, backward and optimizer; the mean loss before the update.
+  // Runs forward, backward and the optimizer; returns the mean loss before the
+  // update.
   virtual absl::StatusOr<double> TrainStep(const TrainingBatch& batch) = 0;
-  // The same in two halves, for TrainSteps: AwaitStep returns the loss of the
-  // first of the steps that are under way, and so many may be. By default a
-  // step is over when BeginStep returns. After an error of BeginStep there is
-  // no such step.
+  // The two halves of TrainStep, for TrainSteps. AwaitStep returns the loss of
+  // the oldest step under way; most_under_way() steps may be. By default
+  // BeginStep runs the whole step. If BeginStep returns an error, its step has
+  // not begun.
   virtual size_t most_under_way() const { return 1; }
   virtual absl::Status BeginStep(const TrainingBatch& batch) {
     ended_ = TrainStep(batch);
     return ended_.status();
   }
   virtual absl::StatusOr<double> AwaitStep() { return ended_; }
-  // The batch where TrainStep takes it without a copy; not timed.
+  // Returns the batch where TrainStep takes it without a copy; not timed.
   virtual absl::StatusOr<TrainingBatch> Place(const TrainingBatch& batch) {
     return batch;
   }
-  // Steps that reserve memory and choose kernels; not timed.
+  // The number of first steps that reserve memory and choose kernels; not
+  // timed.
   virtual int warm_up_steps() const { return 1; }
-  // What there is to say of the steps so far, beside their time.
+  // Returns figures of the steps so far besides their time.
   virtual std::vector<Detail> Details() const { return {}; }
-  // How its stages give each other what they compute; none of one stage, and
-  // where they are called one after the other in this process.
+  // Returns the links between its stages; none if there is one stage, or if
+  // this process calls the stages one after the other.
   virtual absl::StatusOr<std::vector<dist::PipelineLink>> Links() const {
     return std::vector<dist::PipelineLink>();
   }
-  // The order that the last step followed; null: it was no pipeline.
+  // The schedule of the last step; null if it was not a pipeline's.
   virtual const dist::Schedule* schedule() const { return nullptr; }
 
  private:
   absl::StatusOr<double> ended_;
 };
 
-// What there is to say of a pipeline.
+// Returns the figures of a pipeline.
 inline std::vector<Detail> DetailsOf(const dist::PipelineTiming& timing) {
   return DetailsOf(
       PipelineFigures{.schedule = timing.schedule.name,

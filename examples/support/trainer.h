@@ -14,16 +14,16 @@
 
 namespace baton::examples {
 
-// What every process of these programs can be asked for.
+// Returns the registry that every process of these programs needs.
 rpc::Registry MakeRegistry();
 
-// Returns InvalidArgument if the trainer was told a dtype, other than fp32, in
-// which not all of these workers compute: theirs alone counts.
+// Returns InvalidArgument if the trainer's dtype, other than fp32, is not that
+// of all these workers. The workers' dtype alone decides.
 absl::Status CheckDType(const rpc::Compute& trainer,
                         const std::vector<rpc::WorkerInfo>& workers);
 
-// Joins the cluster of the flags as the trainer, trains over its workers, and
-// leaves it. Fails as CheckDType does.
+// Joins the cluster of the flags as the trainer, calls `train` with its workers
+// and leaves. Errors are also those of CheckDType.
 absl::Status RunTrainer(
     const std::function<absl::Status(rpc::Agent&,
                                      std::vector<std::string> workers)>& train);

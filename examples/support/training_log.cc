@@ -18,7 +18,7 @@ ABSL_FLAG(std::string, tensorboard, "",
 namespace baton::examples {
 namespace {
 
-// A folder's name: "pipelined 20" is "pipelined_20".
+// Returns a run's name as a folder's: "pipelined 20" becomes "pipelined_20".
 std::string FolderOf(std::string run) {
   for (char& c : run) {
     if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '-' &&

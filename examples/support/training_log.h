@@ -14,26 +14,25 @@
 
 namespace baton::examples {
 
-// The figures of a training, for TensorBoard: an event file in the folder `run`
-// of what --tensorboard names, and nothing without that flag. A training does
-// not end for it: what cannot be written is told once, on stderr. Confined to
+// Writes the figures of a training for TensorBoard: an event file in the folder
+// `run` of the folder that --tensorboard names; without that flag, nothing.
+// Errors do not end the training; the first is printed on stderr. Confined to
 // one thread.
 class TrainingLog {
  public:
-  // The optimizer's rate, by the number of steps done before.
+  // Returns the learning rate by the number of steps done before.
   using RateOf = std::function<double(int64_t)>;
 
-  // `items`: what steps go through, such as "images"; `first`: the number of
-  // the first step, of a training that is resumed.
+  // `items` names what is counted, such as "images". `first` is the number of
+  // the first step; it is above 1 for a resumed training.
   TrainingLog(const std::string& run, std::string items, RateOf rate,
               int64_t first = 1);
 
-  // After each step: "loss", "rate", and "<items> per second" since the step
-  // before.
+  // Call this after each step: writes "loss", "rate", and "<items> per second"
+  // since the step before.
   void Step(double loss, int64_t items);
-  // The same where steps are looked at now and then, or have other figures
-  // too: `items` are those since the last time; without any there is no
-  // throughput.
+  // The same for programs that write only now and then, or write other figures,
+  // too. `items` are those since the last call; if 0, no throughput is written.
   void Add(int64_t step, int64_t items, std::vector<Scalar> scalars);
 
  private:

@@ -10,11 +10,11 @@
 
 namespace baton::examples {
 
-// Whether the value of this flag is its default. There must be such a flag.
+// Returns true if this flag, which must exist, has its default value.
 bool IsDefault(const std::string& flag);
 
-// InvalidArgument for the first of these flags whose value is not its default:
-// "--data does not go with --gradients".
+// Returns InvalidArgument for the first of these flags that does not have its
+// default value: "--data does not go with --gradients".
 absl::Status CheckUnused(const std::vector<std::string>& flags,
                          const std::string& with);
 

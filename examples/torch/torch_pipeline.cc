@@ -1,9 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Modules of PyTorch at two workers, trained as a pipeline:
+// Trains modules of PyTorch at two workers as a pipeline:
 //   baton-run --workers=2 --worker_program=torch_pipeline -- torch_pipeline
-// On GPUs with --device=cuda before the --, and after it for the data.
+// For GPUs, give --device=cuda before the -- for the modules, and after it for
+// the data.
 
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>

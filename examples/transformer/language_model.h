@@ -14,8 +14,8 @@
 
 namespace baton::examples {
 
-// What the programs that train a Transformer on the bytes of a text are told on
-// the command line, checked.
+// The command line of programs that train a Transformer on the bytes of a text,
+// checked.
 struct TextTask {
   models::TransformerOptions model;
   std::string text;  // a file or a folder of files
@@ -23,20 +23,20 @@ struct TextTask {
   int64_t steps = 200;
   Stepping stepping;
 
-  int64_t tokens() const { return batch * model.context; }  // of a batch
+  int64_t tokens() const { return batch * model.context; }  // in a batch
 };
 
-// From the flags, after they are parsed. InvalidArgument names the flag that is
-// wrong and says what it takes.
+// Reads the parsed flags. InvalidArgument names the flag that is wrong and says
+// what it takes.
 absl::StatusOr<TextTask> TextTaskFromFlags();
 
-// The last tenth is kept apart, to show what was learnt.
+// A text divided for training and, its last tenth, for validation.
 struct Texts {
   data::ByteText training, validation;
 };
 absl::StatusOr<Texts> ReadTexts(const TextTask& task);
 
-// Mean of `loss_of` over windows of the text that lie apart.
+// Returns the mean of `loss_of` over windows spread over the text.
 absl::StatusOr<double> ValidationLoss(
     const data::ByteText& text, const TextTask& task,
     const std::function<absl::StatusOr<double>(const data::TokenBatch&)>&

@@ -56,7 +56,7 @@ std::vector<Detail> DetailsOf(const rpc::Agent& agent,
           {"tied", settings.task.model.tied}};
 }
 
-// The losses of all steps; times go to the measurement.
+// Returns the losses of all steps; adds their times to the measurement.
 absl::StatusOr<std::vector<double>> Train(const TextTask& task,
                                           const data::ByteText& text,
                                           Trainable& model,
@@ -147,12 +147,12 @@ absl::StatusOr<std::vector<std::string>> EvenCuts(
                      " blocks and its head make at most ", layers + 1,
                      " stages: give fewer --stages or more --layers"));
   }
-  // Products of a token in the head, by those in a block.
+  // The multiplications for a token in the head, relative to those in a block.
   const double head = static_cast<double>(model.vocabulary) /
                       static_cast<double>(12 * model.width + 2 * model.context);
   const double all = static_cast<double>(layers) + head;
   std::vector<std::string> cuts;
-  int64_t least = 0;  // block that may be cut after
+  int64_t least = 0;  // the first block to cut after
   for (int64_t stage = 1; stage < stages; ++stage) {
     const int64_t even = std::llround(all * static_cast<double>(stage) /
                                       static_cast<double>(stages)) -
@@ -176,7 +176,7 @@ absl::StatusOr<TextSettings> TextSettingsFromFlags() {
            .variants = {"single", "split", "pipelined", "local"},
            .cuts = [&](int stages) { return EvenCuts(model, stages); }}));
   settings.loss = dist::Loss::kCrossEntropy;
-  // Says at once what is wrong with a cut.
+  // Reports a wrong cut before any work.
   RETURN_IF_ERROR(
       models::Transformer::StageUnits(model, settings.cuts, 0).status());
   return settings;

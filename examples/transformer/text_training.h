@@ -16,15 +16,15 @@
 
 namespace baton::examples {
 
-// What transformer_pipeline is told on the command line, checked.
+// The command line of transformer_pipeline, checked.
 struct TextSettings : PipelineSettings {
   TextTask task;
-  int compute_threads = 0;  // of each stage; 0: the worker's own setting
+  int compute_threads = 0;  // per stage; 0: the worker's own setting
 };
 absl::StatusOr<TextSettings> TextSettingsFromFlags();
 
-// Cuts that share the work of the blocks and the head evenly. InvalidArgument
-// for more stages than blocks and head.
+// Returns cuts that divide the work of blocks and head evenly. InvalidArgument
+// if there are more stages than blocks and head.
 absl::StatusOr<std::vector<std::string>> EvenCuts(
     const models::TransformerOptions& model, int stages);
 
@@ -32,10 +32,11 @@ absl::StatusOr<std::vector<std::string>> EvenCuts(
 using RemoteTransformer = RemoteModel<dist::TransformerStage>;
 RemoteTransformer::Spec SpecOf(const TextTask& task);
 
-// Trains a new model in each variant on the same batches of the text: a repeat
-// is a step, and the details have the loss of every step and that of the text's
-// last tenth. Shows progress. Stages are chosen first where settings say so.
-// FailedPrecondition where a worker computes in fp16, whose gradients vanish.
+// Trains a new model in each variant on the same batches of the text. A repeat
+// is a step; the details have the loss of every step and the loss on the text's
+// last tenth. Shows progress. If the settings ask for it, chooses the stages
+// first. Returns FailedPrecondition if a worker computes in fp16, in which
+// gradients vanish.
 absl::StatusOr<std::vector<Measurement>> TrainOnText(
     rpc::Agent& agent, std::vector<std::string> workers, TextSettings settings);
 

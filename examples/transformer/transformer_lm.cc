@@ -37,7 +37,7 @@ constexpr int64_t kWarmUp = 5;    // steps whose time does not count
 
 using Clock = std::chrono::steady_clock;
 
-// Of the last tenth of the text, which the model has not seen.
+// Returns the loss on the last tenth of the text, which is not trained on.
 absl::StatusOr<double> LossOnTheRest(models::Transformer& model,
                                      const TextTask& task, const Texts& texts,
                                      Device device) {
@@ -53,7 +53,8 @@ absl::StatusOr<double> LossOnTheRest(models::Transformer& model,
       });
 }
 
-// Forward, backward and optimizer: one graph where there is a GPU.
+// Returns a step of forward, backward and optimizer, which a GPU replays as one
+// graph.
 nn::GraphedStep StepOf(models::Transformer& model, optim::Any& optimizer,
                        Device device) {
   return nn::GraphedStep(
@@ -75,7 +76,7 @@ absl::Status Train(models::Transformer& model, const TextTask& task,
   Generator generator(task.model.seed);
   TrainingLog log("transformer_lm", "tokens",
                   task.stepping.RateOver(task.steps));
-  int64_t told = 0;  // the step that was told last
+  int64_t told = 0;  // the last step that was printed
   Clock::time_point begin;
   for (int64_t i = 1; i <= task.steps; ++i) {
     const data::TokenBatch drawn =

@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A language model trained as a pipeline over worker processes:
+// Trains a language model as a pipeline over worker processes:
 //   baton-run --workers=2 --cores_per_worker=1 -- transformer_pipeline
 //     --text=shakespeare.txt
 

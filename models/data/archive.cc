@@ -25,7 +25,8 @@ namespace {
 using ArchivePtr = std::unique_ptr<archive, FreeWith<archive_read_free>>;
 
 constexpr size_t kBlock = 1 << 20;
-// Files made to fill the memory, which images are not.
+// An archive that unpacks to more than this, and grows by more than the factor
+// below, was made to fill the memory; images never do.
 constexpr size_t kHarmless = size_t{256} << 20;
 constexpr size_t kLargestGrowth = 1000;
 
@@ -51,7 +52,7 @@ absl::Status Broken(const std::string& path, archive* reader) {
 absl::StatusOr<ArchivePtr> Open(const std::string& path, bool raw) {
   RETURN_IF_ERROR(CheckReadable(path));
   ArchivePtr reader(archive_read_new());
-  // Not all that libarchive knows: for some it would start other programs.
+  // Enables only these filters: for some others, libarchive starts programs.
   archive_read_support_filter_gzip(reader.get());
   archive_read_support_filter_bzip2(reader.get());
   archive_read_support_filter_xz(reader.get());
@@ -70,7 +71,8 @@ absl::StatusOr<ArchivePtr> Open(const std::string& path, bool raw) {
   return reader;
 }
 
-// Reads block by block: a size in a header is not to be trusted with memory.
+// Reads block by block, because the size in a header may be false and must not
+// decide how much memory is allocated.
 absl::StatusOr<std::string> ReadData(const std::string& path, archive* reader) {
   std::string bytes;
   for (;;) {
@@ -93,7 +95,7 @@ absl::StatusOr<std::string> ReadData(const std::string& path, archive* reader) {
 }
 
 std::string NameOf(archive_entry* entry) {
-  // Null when the name has no form in the current locale.
+  // Null if the name cannot be converted in the current locale.
   const char* name = archive_entry_pathname_utf8(entry);
   if (name == nullptr) name = archive_entry_pathname(entry);
   if (name == nullptr) return "";
@@ -127,7 +129,7 @@ absl::StatusOr<std::vector<ArchiveEntry>> ReadArchive(
     ASSIGN_OR_RETURN(std::string bytes, ReadData(path, reader.get()));
     entries.push_back({std::move(name), std::move(bytes)});
   }
-  // A gzip stream that breaks off shows only when it is read to its end.
+  // A truncated gzip stream is noticed only when it is read to its end.
   if (archive_errno(reader.get()) != 0 && entries.empty())
     return Broken(path, reader.get());
   return entries;

@@ -18,7 +18,7 @@ namespace {
 constexpr char kPosition[] = "position";
 constexpr char kOrder[] = "order";
 
-// Like `x`, in other memory.
+// Returns an uninitialized tensor like `x` in other memory.
 Tensor EmptyAt(const Tensor& x, Device device, bool pinned) {
   return Tensor::Empty(x.shape(), {.dtype = x.dtype(),
                                    .device = device,
@@ -30,7 +30,7 @@ bool IsPageable(const Tensor& x) {
   return x.device().is_cpu() && x.storage()->use() == nullptr;
 }
 
-// Numbers of a state; none where there are none.
+// Returns the numbers stored under `key`; an empty list if there are none.
 std::vector<int64_t> NumbersOf(const std::map<std::string, Tensor>& state,
                                const char* key) {
   const auto found = state.find(key);
@@ -142,7 +142,7 @@ Tensors BatchLoader::Pinned(Tensors tensors) const {
   return tensors;
 }
 
-// Returns before the copies have ended: whoever uses them waits, on the GPU.
+// Returns before the copies have ended; later work on the GPU waits for them.
 Tensors BatchLoader::Placed(const Tensors& tensors) const {
   const StreamScope scope(Stream::ForCopies(Device::Cpu(), options_.device));
   Tensors placed;
@@ -167,8 +167,9 @@ BatchLoader::Result BatchLoader::MadeFor(const Epoch& epoch,
   });
 }
 
-// Gives the copies of the batch that Next gives next to the GPU, if it is made
-// and nobody else does: whoever made it, or took the one before.
+// Starts the copy to the GPU of the batch that Next returns next, if that batch
+// is made and no other thread has started it. Called by the thread that has
+// made a batch or taken one.
 void BatchLoader::PlaceAhead() {
   if (options_.device.is_cpu()) return;
   std::shared_ptr<const Epoch> epoch;
@@ -211,7 +212,7 @@ void BatchLoader::Work() {
     Result result = MadeFor(*epoch, batch);
     {
       MutexLock lock(mutex_);
-      if (epoch != epoch_) continue;  // StartEpoch came between
+      if (epoch != epoch_) continue;  // StartEpoch was called meanwhile
       const bool moves = result.ok() && options_.device.is_cuda();
       ready_.emplace(
           batch, Made{std::move(result), moves ? Made::kHost : Made::kThere});

@@ -34,7 +34,7 @@ struct BatchLoaderOptions {
   std::chrono::milliseconds deadline{120'000};
 };
 
-// Makes the batch of these samples in that epoch. It is called on the workers'
+// Makes the batch of these samples in that epoch. Called on the workers'
 // threads.
 using MakeBatch = std::function<absl::StatusOr<Tensors>(
     int64_t epoch, const std::vector<int64_t>& samples)>;
@@ -73,20 +73,22 @@ class BatchLoader {
 
   int64_t batches() const { return sampler_->batches(); }  // in an epoch
 
-  // Drops the rest of the epoch before. A new loader is at epoch 0.
+  // Begins this epoch, dropping the rest of the previous one. A new loader is
+  // at epoch 0.
   void StartEpoch(int64_t epoch) { StartAt(epoch, 0); }
   // Returns the next batch of the epoch; nullopt after the last one. After a
   // batch that failed, the next call goes on with the batch behind it.
   absl::StatusOr<std::optional<Tensors>> Next();
 
-  // The position: the epoch, and how many of its batches Next has passed.
+  // Returns the position: the epoch, and how many of its batches Next has
+  // passed.
   int64_t epoch() const { return number_; }
   int64_t batch() const { return next_; }
-  // Returns "position" and "order", the sampler's identity.
+  // Returns the position and the sampler's identity, as "position" and "order".
   std::map<std::string, Tensor> ExportState() const;
-  // Goes on at the exported position: Next returns exactly the rest of that
-  // epoch, in order; earlier batches are not made. InvalidArgument, with
-  // nothing changed, if the state is of a loader with another order.
+  // Continues at the exported position: Next returns exactly the rest of that
+  // epoch, in order; earlier batches are not made. Returns InvalidArgument,
+  // with nothing changed, if the state is of a loader with another order.
   absl::Status ImportState(const std::map<std::string, Tensor>& state);
 
  private:

@@ -13,7 +13,7 @@
 namespace baton::data {
 namespace {
 
-// Tensor `field` of all samples, which fits(first, other) must allow.
+// Collects tensor `field` of all samples; each must satisfy fits(first, other).
 template <typename Fits>
 absl::StatusOr<Tensors> FieldOf(const std::vector<Tensors>& samples,
                                 size_t field, Fits fits) {
@@ -40,7 +40,7 @@ bool SameShape(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape();
 }
 
-// All axes but the first.
+// Returns true if all axes but the first are equal.
 bool SameElements(const Tensor& a, const Tensor& b) {
   return a.rank() == b.rank() &&
          (a.rank() == 0 || std::equal(a.shape().begin() + 1, a.shape().end(),

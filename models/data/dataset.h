@@ -23,11 +23,11 @@ class Dataset {
   virtual ~Dataset() = default;
 
   virtual int64_t size() const = 0;
-  // Errors name the file. `index` is in [0, size).
+  // Returns sample `index`, in [0, size). Errors name the file.
   virtual absl::StatusOr<Sample> Get(int64_t index) const = 0;
   // Returns, for messages, where sample `index` comes from.
   virtual std::string Describe(int64_t index) const = 0;
-  // Names of the labels 0, 1, ...
+  // Returns the names of the labels 0, 1, ...
   virtual const std::vector<std::string>& classes() const = 0;
 };
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <vector>
 
-// After <cstdio>, whose FILE they use without including it.
+// libjpeg's headers use FILE without including <cstdio>, so they come after it.
 #include <jpeglib.h>
 //
 #include <jerror.h>
@@ -21,7 +21,8 @@ namespace baton::data {
 namespace {
 
 constexpr int64_t kMaxPixels = 200'000'000;
-// A small file can ask for any number, each a pass over the whole image.
+// A small file can ask for any number of scans, each of which decodes the whole
+// image.
 constexpr int kMaxScans = 256;
 
 // libjpeg reports by callbacks, and error_exit must not return.
@@ -64,8 +65,8 @@ void Install(Errors& errors, jpeg_error_mgr** slot) {
   errors.base.output_message = OnOutput;
 }
 
-// Each step that may jump holds no object with a destructor: longjmp skips
-// those.
+// No step that may jump holds an object with a destructor, because longjmp
+// skips destructors.
 class Decoder {
  public:
   Decoder() { Install(errors_, &info_.err); }
@@ -112,7 +113,7 @@ class Decoder {
   }
 
  private:
-  // Adobe's files store 255 - ink, others ink.
+  // Adobe's files store 255 - ink; other files store the ink.
   void FromCmyk(const uint8_t* row, uint8_t* target) const {
     const int flip = info_.saw_Adobe_marker ? 0 : 255;
     for (int64_t x = 0; x < width(); ++x) {

@@ -51,7 +51,8 @@ absl::StatusOr<std::shared_ptr<Dataset>> OpenDataset(const std::string& path,
         path,
         ": expected a folder or archive (.tar, .tgz, ...) of class folders "
         "of JPEGs, CIFAR-10's binary form, or an IDX file of images"));
-  // Most archives hold JPEGs; a look for the other kind costs a pass over one.
+  // Archives are taken for JPEGs first, which most hold: trying both formats
+  // would read an archive twice.
   if (folder || absl::EndsWith(path, ".bin")) {
     auto cifar = Cifar10::Open(path, split);
     if (cifar.ok()) return std::shared_ptr<Dataset>(*cifar);

@@ -8,8 +8,9 @@
 #include "core/status.h"
 #include "models/data/transforms.h"
 
-// Two passes, along rows and then along columns, each of which rounds to u8:
-// the result of Pillow, bit for bit, needs its fixed-point weights too.
+// Resizes in two passes, along rows and then along columns, and rounds to u8
+// after each. To match Pillow bit for bit, the weights are fixed-point numbers,
+// as Pillow's are.
 namespace baton::data {
 namespace {
 

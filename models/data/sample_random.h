@@ -20,12 +20,13 @@ class SampleRandom {
     state_ += kGolden;
     return Mix(state_);
   }
-  // In [0, 1).
+  // Returns a number in [0, 1).
   double Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
   double Uniform(double low, double high) {
     return low + (high - low) * Uniform();
   }
-  // In [0, count); count > 0. Biased by at most count / 2^53.
+  // Returns an integer in [0, count); count > 0. The bias is at most count /
+  // 2^53.
   int64_t Below(int64_t count) {
     return static_cast<int64_t>(Uniform() * static_cast<double>(count));
   }

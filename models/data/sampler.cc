@@ -17,19 +17,19 @@
 namespace baton::data {
 namespace {
 
-// What Identity begins with.
+// The first number of Identity.
 enum SamplerKind : int64_t { kSequential, kRandom, kWeighted, kDistributed };
 
-// PyTorch's generator of the CPU: the low 32 bits of a seed count.
+// PyTorch's CPU generator, which uses the low 32 bits of a seed.
 class TorchRandom {
  public:
   explicit TorchRandom(uint64_t seed)
       : twister_(static_cast<uint32_t>(seed & 0xffffffffU)) {}
 
-  // In [0, count).
+  // Returns a number in [0, count).
   int64_t Below(int64_t count) {
     uint64_t bits = twister_();
-    // Where 32 bits would favour the small.
+    // For large counts, 32 bits would favour small results.
     if (count >= std::numeric_limits<uint32_t>::max() / 20)
       bits = bits << 32 | twister_();
     return static_cast<int64_t>(bits % static_cast<uint64_t>(count));
@@ -145,7 +145,8 @@ std::vector<int64_t> WeightedSampler::Order(int64_t epoch) const {
   if (options_.replacement) {
     std::vector<double> sums(weights_.size());
     std::partial_sum(weights_.begin(), weights_.end(), sums.begin());
-    // The last one that can be drawn, whatever rounding makes of the sum.
+    // Rounding may place a draw past the end; this is the last sample whose
+    // weight is not 0.
     const auto last = std::lower_bound(sums.begin(), sums.end(), sums.back());
     std::vector<int64_t> order;
     for (int64_t i = 0; i < samples_; ++i) {
@@ -157,8 +158,8 @@ std::vector<int64_t> WeightedSampler::Order(int64_t epoch) const {
     }
     return order;
   }
-  // Efraimidis and Spirakis, "Weighted random sampling with a reservoir", 2006:
-  // the greatest log(u) / weight, from the greatest on.
+  // Takes the greatest log(u) / weight, in descending order (Efraimidis and
+  // Spirakis, "Weighted random sampling with a reservoir", 2006).
   std::vector<std::pair<double, int64_t>> keys;
   for (size_t i = 0; i < weights_.size(); ++i) {
     const double u = 1 - random.Uniform();

@@ -48,8 +48,8 @@ struct RandomSamplerOptions {
   int64_t samples = 0;
 };
 
-// Has the order of PyTorch's RandomSampler with a generator of the epoch's
-// seed.
+// Orders samples as PyTorch's RandomSampler does with a generator of the
+// epoch's seed.
 class RandomSampler final : public Sampler {
  public:
   explicit RandomSampler(int64_t size,

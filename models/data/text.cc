@@ -48,7 +48,7 @@ ByteText::ByteText(const std::string& text) : bytes_(BytesOf(text)) {}
 
 absl::StatusOr<ByteText> ByteText::Read(const std::string& path) {
   std::vector<std::string> files = {path};
-  std::error_code none;  // what is not there is what ReadUnpacked names
+  std::error_code none;  // ReadUnpacked reports a missing file
   if (std::filesystem::is_directory(path, none)) {
     ASSIGN_OR_RETURN(files, FilesIn(path));
   }

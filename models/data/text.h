@@ -39,8 +39,8 @@ class ByteText {
 
   // Returns `count` windows of `length` tokens at random positions.
   TokenBatch Draw(int64_t count, int64_t length, Generator& generator) const;
-  // Consecutive windows: window i begins at i * length. `windows` counts the
-  // complete ones.
+  // Returns consecutive windows: window i begins at i * length. `windows`
+  // counts the complete ones.
   int64_t windows(int64_t length) const;
   TokenBatch Windows(int64_t first, int64_t count, int64_t length) const;
 

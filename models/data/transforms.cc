@@ -53,8 +53,8 @@ Tensor Padded(const Tensor& image, int64_t padding) {
   return padded;
 }
 
-// A part of random area and aspect; after ten that do not fit, the largest
-// centred one whose aspect is allowed.
+// Returns a box of random area and aspect ratio. If ten such boxes do not fit,
+// returns the largest centred box whose aspect ratio is allowed.
 Box RandomBox(int64_t height, int64_t width,
               const RandomResizedCropOptions& options, SampleRandom& random) {
   const double low = std::log(options.aspect[0]);
@@ -106,7 +106,7 @@ Tensor FlippedHorizontally(const Tensor& image) {
   return flipped.Permute({2, 0, 1});
 }
 
-// x * scale[c] + shift[c] for u8 or f32 images.
+// Returns x * scale[c] + shift[c] for u8 or f32 images.
 template <typename T>
 Tensor Scaled(const Tensor& image, const std::vector<float>& scale,
               const std::vector<float>& shift) {
@@ -226,7 +226,7 @@ Transform Compose(std::vector<Transform> steps) {
 
 namespace {
 
-// Means and standard deviations of the training sets' pixels.
+// Uses the means and standard deviations of the training sets' pixels.
 Transform CifarNormalize() {
   return Normalize({0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f});
 }

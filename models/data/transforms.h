@@ -21,7 +21,7 @@ namespace baton::data {
 using Transform =
     std::function<Tensor(const Tensor& image, SampleRandom& random)>;
 
-// Bilinear, with the filter widened when shrinking, as Pillow does.
+// Resizes bilinearly, and widens the filter when shrinking, as Pillow does.
 Tensor ResizeImage(const Tensor& image, int64_t height, int64_t width);
 
 Transform Resize(int64_t height, int64_t width);
@@ -44,7 +44,7 @@ Transform RandomHorizontalFlip(double probability = 0.5);
 
 // Converts u8 0 .. 255 to f32 0 .. 1; leaves f32 as it is.
 Transform ToFloat();
-// ToFloat, then (x - mean[c]) / stddev[c].
+// Applies ToFloat, then (x - mean[c]) / stddev[c].
 Transform Normalize(std::vector<float> mean, std::vector<float> stddev);
 
 // Applies the steps one after the other.

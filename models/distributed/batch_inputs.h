@@ -21,7 +21,7 @@ namespace baton::dist {
 //   pipeline->Step(sgd, images, labels);
 //   pipeline->Step(sgd, {questions, answers}, labels);
 //
-// A value.
+// Value type.
 class BatchInputs {
  public:
   // NOLINTBEGIN(google-explicit-constructor): callers pass tensors as they are

@@ -21,10 +21,10 @@
 
 namespace baton::dist {
 
-// Every worker's registry needs this, and RegisterModule and RegisterOptimizer.
+// Every worker's registry needs this, RegisterModule and RegisterOptimizer.
 void RegisterCheckpoints(rpc::Registry& registry);
 
-// A module at any worker, for a checkpoint.
+// A module at any worker that is to be saved.
 class SavedModule {
  public:
   // NOLINTBEGIN(google-explicit-constructor): callers list modules as they are
@@ -73,8 +73,8 @@ class SavedOptimizer {
         import_rates_([&optimizer](const optim::StateDict& state) {
           return optimizer.ImportRates(state);
         }) {}
-  // Names the part of the checkpoint for its state; needed if there are
-  // several.
+  // Names the checkpoint's part for this optimizer's state; needed if there are
+  // several optimizers.
   SavedOptimizer Named(const std::string& part) const {
     SavedOptimizer named = *this;
     named.part_ = part;
@@ -118,11 +118,11 @@ class Checkpointer {
       const std::vector<SavedModule>& modules,
       const std::vector<SavedOptimizer>& optimizers);
 
-  // Call this after modules have moved (RRef::MoveTo) and optimizers were made
-  // anew: finds the workers where they are now. Waits for a save under way.
+  // Finds the workers where they are now. Call this after modules have moved
+  // (RRef::MoveTo) and optimizers were made anew. Waits for a save under way.
   absl::Status MakeAnew();
 
-  // From now on Save first asks this, and returns its error.
+  // From now on Save first calls `guard`, and returns its error.
   void set_guard(std::function<absl::Status()> guard) {
     guard_ = std::move(guard);
   }

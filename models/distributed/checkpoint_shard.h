@@ -30,10 +30,10 @@ class WorkerShard {
       rpc::CallContext& call, const std::vector<ShardModule>& modules,
       const std::vector<ShardOptimizer>& optimizers);
 
-  // Done once the state is copied to host memory; a thread then writes it.
+  // Returns once the state is copied to host memory; a thread then writes it.
   Future<void> Copy(rpc::CallContext& call, const CheckpointDraft& draft,
                     int32_t number);
-  // The result of the write that the last Copy began.
+  // Returns the result of the write that the last Copy began.
   Future<Shard> Written();
 
   // Loads what the modules and optimizers of this worker need; returns the

@@ -119,10 +119,10 @@ class DevicePipeline {
   // Runs only the forwards, in eval mode; the outputs are on the last device.
   Values Evaluate(const BatchInputs& inputs);
 
-  // The number of micro-batches in a step on `rows` rows. Throws Error as Step
-  // does.
+  // Returns the number of micro-batches in a step on `rows` rows. Throws Error
+  // as Step does.
   int64_t MicroBatches(int64_t rows) const;
-  // The parameters of all stages, in order, and of own_loss.
+  // Returns the parameters of all stages, in order, and of own_loss.
   std::vector<Variable> Parameters() const;
   std::vector<Device> devices() const;  // each once, in order
   int num_stages() const { return static_cast<int>(stages_.size()); }
@@ -137,11 +137,11 @@ class DevicePipeline {
   // Runs a step of the plan with these micro-batches.
   Results Run(StepPlan plan, const std::vector<RowRange>& rows,
               const ProgramRun::Batch& batch, StepTrace* trace) const;
-  // The program by which one thread enqueues the work of all devices, in the
-  // order of the predicted begin times.
+  // Returns the program by which one thread enqueues the work of all devices,
+  // in the order of the predicted begin times.
   Program ProgramFor(bool training, const std::vector<RowRange>& rows) const;
   std::vector<RowRange> RowsOf(int64_t batch) const;
-  // The workload of groups of at_once micro-batches.
+  // Returns the workload of groups of at_once micro-batches.
   Workload WorkFor(const std::vector<RowRange>& rows) const;
   Schedule ScheduleFor(const Workload& work) const;
   std::vector<StepTrace::Span> TimedStep(const BatchInputs& inputs,

@@ -16,7 +16,7 @@ namespace baton::dist {
 Future<std::vector<Device>> DevicesOf(rpc::Agent& agent,
                                       const rpc::Target& worker);
 
-// DevicesOf needs this in every worker's registry.
+// Every worker's registry needs this for DevicesOf.
 void RegisterDevices(rpc::Registry& registry);
 
 }  // namespace baton::dist

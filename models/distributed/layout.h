@@ -70,25 +70,26 @@ class LayoutCosts {
   LayoutCosts(const ClusterProfile& profile, double parameter_copies,
               bool recompute);
 
-  // A lower bound for the time of a step, in seconds: what the last stage's
-  // worker must compute, the forwards that come before its first stage, and the
-  // input gradients that follow its last ones, which only its weight gradients
-  // can overlap. Adding units to the last stage never lowers the bound.
+  // Returns a lower bound for the time of a step, in seconds: what the last
+  // stage's worker must compute, the forwards that come before its first stage,
+  // and the input gradients that follow its last ones, which only its weight
+  // gradients can overlap. Adding units to the last stage never lowers the
+  // bound.
   double LeastSecondsOfLast(const StageLayout& layout) const;
-  // The workload of a complete layout, in seconds.
+  // Returns the workload of a complete layout, in seconds.
   Workload WorkOf(const StageLayout& layout) const;
 
-  // Memory of each worker of the team: with one micro-batch in flight, and the
-  // peak during a simulated step of the complete layout.
+  // These return the memory of each worker of the team: with one micro-batch in
+  // flight, and the peak during a simulated step of the complete layout.
   std::vector<double> LeastBytes(const StageLayout& layout) const;
   std::vector<double> PeakBytes(const StageLayout& layout,
                                 const Simulation& simulation) const;
 
  private:
   StageCosts CostsOf(const StageLayout& layout, size_t stage) const;
-  // Bytes that are in use whatever is in flight.
+  // Returns the bytes that are in use whatever is in flight.
   std::vector<double> FixedBytes(const StageLayout& layout) const;
-  // Bytes that a micro-batch holds from its forward on.
+  // Returns the bytes that a micro-batch holds from its forward on.
   double HeldBytes(const StageLayout& layout, size_t stage) const;
 
   const ClusterProfile& profile_;

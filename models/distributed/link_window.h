@@ -35,9 +35,9 @@ struct ValueSpec {
   bool constant = false;       // see Outputs::constants
 
   static ValueSpec Of(const Tensor& value);
-  // Whether a value of form `other` may take this one's place. Its memory order
-  // may differ, and it may have become a constant, because nobody needs its
-  // gradient.
+  // Returns true if a value of form `other` may take this one's place. Its
+  // memory order may differ, and it may have become a constant, because nobody
+  // needs its gradient.
   bool Fits(const ValueSpec& other) const;
   friend bool operator==(const ValueSpec&, const ValueSpec&) = default;
   static constexpr auto Fields() {

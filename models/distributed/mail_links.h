@@ -20,8 +20,8 @@
 
 namespace baton::dist {
 
-// The shapes of what passed between a stage and a later one, by micro-batch.
-// Plain data.
+// The shapes of the values that passed between a stage and a later one, by
+// micro-batch. Plain data.
 struct Passed {
   std::map<int, ParcelSpec> outputs, gradients;
 };
@@ -60,7 +60,8 @@ class MailLinks final : public StageLinks,
   // neither reads nor writes its windows any more, and then drops them. What
   // arrived through them is what was sent, unless ended() returns an error.
   void Drain();
-  // What was sent to later stages and came back. For the compute thread.
+  // Returns the shapes of what was sent to later stages and came back. For the
+  // compute thread.
   const std::map<int, Passed>& passed() const { return passed_; }
 
   absl::Status ended() const override;

@@ -40,13 +40,14 @@ std::vector<RowRange> SplitEvaluated(int64_t rows, int64_t split_size,
 // the same number of values.
 Values Joined(const std::vector<Values>& micro_batches);
 
-// The rows of each group of `at_once` micro-batches, divided by the mean over
-// the groups: how the costs of the groups differ.
+// Returns the rows of each group of `at_once` micro-batches, divided by the
+// mean over the groups: how the costs of the groups differ.
 std::vector<double> GroupSizes(const std::vector<RowRange>& micro_batches,
                                size_t at_once = 1);
 
 // Expands a program of such groups: each instruction becomes the instructions
-// of its micro-batches, one after the other; `count` micro-batches in all.
+// of its micro-batches, one after the other. There are `count` micro-batches in
+// all.
 Program Ungrouped(const Program& groups, int at_once, int count);
 
 }  // namespace baton::dist

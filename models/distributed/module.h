@@ -163,7 +163,7 @@ class Module {
           return copy;
         });
   }
-  // What replays the module for this handle, if anything does.
+  // Returns what replays the module for this handle; nullopt if nothing does.
   const std::optional<RRef<nn::Graphed>>& replayed() const { return replayed_; }
 
   // Moves the parameters and buffers; for optimizers they remain the same

@@ -57,7 +57,8 @@ struct Plan {
   double seconds() const { return predicted.makespan; }
 };
 
-// For display: "2 stages, cut after layer2.1; 10 micro-batches of 12; ...".
+// Returns a text for people: "2 stages, cut after layer2.1; 10 micro-batches of
+// 12; ...".
 std::string ToString(const Plan& plan);
 
 // The split sizes that are worth considering for batches of `rows`, in

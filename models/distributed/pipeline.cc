@@ -315,7 +315,7 @@ absl::StatusOr<PipelineTiming> Pipeline::Timing() {
   Collect();
   if (last_ == nullptr || last_->bubbles.empty()) {
     return absl::FailedPreconditionError(
-        "no step was timed yet beside the first one");
+        "no step has been timed yet except the first, which does not count");
   }
   PipelineTiming timing;
   timing.schedule = last_->schedule;

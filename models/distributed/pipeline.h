@@ -32,7 +32,7 @@
 
 namespace baton::dist {
 
-// Every worker's registry needs this, and RegisterModule<M> for the modules.
+// Every worker's registry needs this and, for each module, RegisterModule<M>.
 void RegisterPipeline(rpc::Registry& registry);
 
 struct PipelineOptions {
@@ -51,8 +51,8 @@ struct PipelineOptions {
   // nor their memory, which the receiving stage holds from its forward to its
   // backward.
   std::vector<StageRoute> routes = {};
-  // As in DevicePipelineOptions, for GPUs that replay their whole part of a
-  // step. Other workers execute the micro-batches of a group one after the
+  // See DevicePipelineOptions. It applies to GPUs that replay their whole part
+  // of a step; other workers execute the micro-batches of a group one after the
   // other.
   int at_once = 1;
   bool overlap = false;
@@ -83,9 +83,9 @@ struct PipelineOptions {
   // setting.
   int compute_threads = 0;
   std::chrono::milliseconds step_timeout{600'000};
-  // The line that this pipeline belongs to; empty: none. A pipeline of the same
-  // line and a later epoch takes the modules from this one, whatever its state
-  // (RecoverablePipeline).
+  // Names the line of pipelines that replace each other in recoveries
+  // (RecoverablePipeline); empty: none. A pipeline of the same line and a later
+  // epoch takes the modules from this one, whatever its state.
   std::string line = {};
   uint64_t epoch = 0;
 };
@@ -135,21 +135,22 @@ class Pipeline {
 
   struct StepResult {
     double loss = 0;  // mean over the batch
-    // The share of rows whose largest output is where the target says: the
-    // targets are i64 labels, or floating and of rank 2 as the outputs are.
-    // Uses the first output. 0 for other ranks and targets.
+    // The share of rows whose largest element of the first output is where the
+    // target says: targets are i64 labels or, like the outputs, floating and of
+    // rank 2. 0 for other ranks and targets.
     double accuracy = 0;
-    // The share of the step, from when the workers received it to when the last
-    // was done, in which the mean worker's devices computed nothing. nullopt if
-    // the step was not timed.
+    // The share of the step in which the mean worker's devices computed
+    // nothing, from when the workers received the step to when the last one was
+    // done. nullopt if the step was not timed.
     std::optional<double> bubble = std::nullopt;
-    // Gradients overflowed, and no parameter was stepped
+    // True if gradients overflowed, so that no parameter was stepped
     // (PipelineOptions::loss_scale).
     bool skipped = false;
   };
-  // Whether a training step is timed if `before` steps of the same batch size
-  // precede it. On CPUs every step is. On GPUs, where workers must wait for the
-  // end of a timed step, only the first steps and a few later ones are.
+  // Returns whether a training step is timed if `before` steps of the same
+  // batch size precede it. On CPUs every step is. On GPUs, where workers must
+  // wait for the end of a timed step, only the first steps and a few later ones
+  // are.
   static constexpr bool IsTimed(bool on_gpus, int64_t before) {
     return !on_gpus || before < 8 || before % 64 == 0;
   }
@@ -200,8 +201,9 @@ class Pipeline {
         inputs, targets);
   }
 
-  // For callers that repeat steps: a step by what Hosts and NextStep returned.
-  // The states after it are kept under `number`, unless that is 0.
+  // For callers that repeat steps: runs a step with the values that Hosts and
+  // NextStep returned. The states after it are kept under `number`, unless that
+  // is 0.
   struct GivenStep {
     std::vector<RRef<OptimizerHost>> hosts{};
     StepRequest request{};
@@ -215,8 +217,8 @@ class Pipeline {
                   .number = step.number},
                  inputs, targets);
   }
-  // Sets what keeps the states of such steps at each worker, in the workers'
-  // order. Call it before them.
+  // Sets the keepers of such steps' states, one for each worker in the workers'
+  // order. Call it before those steps.
   void KeepStatesBy(std::vector<RRef<StateKeeper>> keepers);
 
   struct EvalResult {
@@ -245,16 +247,16 @@ class Pipeline {
   static absl::Status MakeReplicas(rpc::Agent& agent,
                                    const std::vector<Pipeline*>& pipelines);
 
-  // The number of training steps of a batch size before the following ones are
-  // alike: by then algorithms are chosen, windows and recordings are made, and
-  // "auto" has its final order.
+  // Returns how many training steps of a batch size come before the following
+  // ones are alike: by then algorithms are chosen, windows and recordings are
+  // made, and "auto" has its final order.
   int warm_up_steps() const;
 
-  // The schedule of the last training step; null before the first.
+  // Returns the schedule of the last training step; null before the first.
   const Schedule* schedule() const {
     return last_ ? &last_->schedule : nullptr;
   }
-  // The measured and the predicted course of steps by that schedule, in
+  // Returns the measured and the predicted course of steps by that schedule, in
   // seconds: the medians of the timed steps' bubbles and waits for replicas,
   // and a simulation with the mean costs of their instructions and of the
   // copies between GPUs. Returns FailedPrecondition until a step counts: the
@@ -267,16 +269,17 @@ class Pipeline {
   // and returns the error of one of them.
   absl::StatusOr<std::vector<PipelineLink>> Links() const;
 
-  // The scale of the next step; 0 unless the options ask for one.
+  // Returns the loss scale of the next step; 0 unless the options ask for one.
   double loss_scale();
 
   int num_stages() const { return static_cast<int>(stages_.size()); }
   const PipelineOptions& options() const { return options_; }
-  // Changes the rows of all micro-batches from now on. Costs are measured anew.
+  // Sets the rows of all micro-batches from now on. Costs are measured anew.
   void set_split_size(int64_t rows);
 
  private:
-  // The schedule and what was learned in training steps of one batch size.
+  // The schedule for one batch size, and what training steps of that size have
+  // measured.
   struct Ordered {
     Workload work;  // of groups of micro-batches
     std::vector<RowRange> rows;
@@ -287,7 +290,7 @@ class Pipeline {
     int steps = 0;
     bool by_costs = false;
   };
-  // What happens to gradients: they stay in a scope, or parameters are stepped.
+  // Where gradients go: to a scope, or to optimizers that step the parameters.
   struct Sink {
     std::shared_ptr<rpc::CallScope> scope = nullptr;
     bool steps = false;
@@ -301,7 +304,7 @@ class Pipeline {
     StepPlan plan;  // without its program and optimizer, which differ per
                     // worker
     std::vector<rpc::RRefId> hosts;
-    // Of inputs and targets, if windows depend on them.
+    // The forms of inputs and targets, if windows depend on them.
     std::vector<ValueSpec> specs;
     bool known = false;  // all workers have it
     bool asked = false;  // a step has asked to make windows
@@ -316,8 +319,8 @@ class Pipeline {
   struct UnderWay {
     uint64_t step;
     uint64_t plan;
-    // Whether its times and costs are typical for later steps: it trains, and
-    // does not precede a recording.
+    // Whether its times and costs are typical of later steps: it trains, and is
+    // not the step before a recording.
     bool counts;
     bool scaled;                             // whether its loss was scaled
     std::vector<RRef<OptimizerHost>> hosts;  // kept alive until the step is
@@ -331,11 +334,12 @@ class Pipeline {
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
-  // `overflowed`: whether gradients of the step that has ended did.
+  // Adapts the loss scale. `overflowed` says whether gradients of the step that
+  // has ended did.
   void AdaptScale(bool overflowed);
   // Learns from steps that have ended.
   void Collect();
-  // Take over from a step's reports what came of its request to make windows,
+  // Takes over from a step's reports the results of its request to make windows
   // or recordings.
   static void LearnWindows(const std::vector<GroupReport>& reports, Told& told);
   static void LearnRecordings(const std::vector<GroupReport>& reports,
@@ -346,10 +350,11 @@ class Pipeline {
                          std::vector<StepOrder>& orders) const;
   Told& ToldFor(const StepPlan& plan, const Sink& sink,
                 const std::vector<ValueSpec>& specs);
-  // Whether this step is to make windows, or recordings, for later steps.
+  // Return true if this step is to make windows, or recordings, for later
+  // steps.
   bool AsksForWindows(const Told& told) const;
   bool AsksForRecordings(const Told& told) const;
-  // What GPUs replay in a step of the plan.
+  // Returns what GPUs replay in a step of the plan.
   Replay ReplayFor(const Told& told) const;
   // Returns each worker's order; it contains the plan unless all workers have
   // it.

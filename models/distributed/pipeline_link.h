@@ -32,10 +32,10 @@ struct PipelineLink {
 inline constexpr char kLocalPath[] = "local";
 inline constexpr char kWindowPath[] = "window";
 
-// How most bytes of the tensors that the worker has sent to `peer` went over
-// the present connection: a channel ("shared memory", "cuda ipc", "tcp") or, if
-// no channel took any, the transport itself ("grpc", "in-process"). "none" if
-// there is no connection yet.
+// Returns how most bytes of the tensors that the worker has sent to `peer` went
+// over the present connection: a channel ("shared memory", "cuda ipc", "tcp")
+// or, if no channel took any, the transport itself ("grpc", "in-process").
+// "none" if there is no connection yet.
 std::string PathTo(const std::string& peer, const rpc::DebugInfo& worker);
 
 }  // namespace baton::dist

@@ -47,7 +47,7 @@ void RegisterLoss(rpc::Registry& registry) {
 //   dist::Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1},
 //                                   {front, back, loss});
 //
-// A value.
+// Value type.
 class PipelineLoss {
  public:
   // NOLINTBEGIN(google-explicit-constructor): pipeline options name a loss as

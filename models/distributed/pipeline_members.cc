@@ -200,7 +200,7 @@ absl::Status PipelineMembers::TakeUpFrom(
     answers_.push_back({store, std::move(kept)});
     for (Member& member : members_) {
       if (!IsSame(member.worker, store.owner())) continue;
-      // Only the lost store tells that the modules are lost with it.
+      // A lost store shows that the modules at that worker are lost, too.
       if (IsGone(member)) member.has_modules = false;
       member.store = store;
     }

@@ -26,7 +26,7 @@
 // workers cost in a cluster. A plan (partition.h) is made from the result.
 namespace baton::dist {
 
-// The costs of one unit for one micro-batch.
+// The costs of one unit for one micro-batch, in seconds and bytes.
 struct UnitCosts {
   StageCosts seconds;
   double held_bytes = 0;  // held from F until W, including the output

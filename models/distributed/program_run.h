@@ -44,17 +44,18 @@ class ProgramRun {
   ProgramRun(const StepPlan& plan, const Batch& batch,
              const std::vector<RunStage>& stages, StepTrace* trace);
 
-  // Call this once. An error names the stage. A stage that has replicas begins
-  // to reduce its gradients as soon as it has them, while others go on; when
-  // Run returns, all are reduced.
+  // Runs the program; call this once. An error names the stage. A stage with
+  // replicas begins to reduce its gradients as soon as it has them, while other
+  // stages go on; when Run returns, all are reduced.
   absl::Status Run();
-  // The gradients of all stages' parameters after a training Run.
+  // Returns the gradients of all stages' parameters after a training Run.
   GradientSums& gradients() { return gradients_; }
   // Returns them and leaves none.
   LeafGradients TakeGradients() { return gradients_.Take(); }
-  // Empty unless the last stage is one of these.
+  // Returns the last stage's results; empty unless the last stage is one of
+  // these.
   StageReport Report() const;
-  // The last stage, or null if it is not one of these.
+  // Returns the last stage, or null if it is not one of these.
   const StageCompute* last() const;
   // See StageCompute.
   void Undo() const;

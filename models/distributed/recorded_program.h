@@ -64,16 +64,17 @@ class RecordedProgram {
   // windows, whose step must have begun. `timed` is for trace().
   absl::Status Run(bool timed = true);
 
-  // The step's gradients, valid until the next Run.
+  // Returns the step's gradients, valid until the next Run.
   LeafGradients TakeGradients() const { return gradients_; }
-  // In pinned memory; valid once the current stream has reached this point.
+  // Returns the report in pinned memory; valid once the current stream has
+  // reached this point.
   StageReport Report() const;
-  // For plans that step parameters: as ProgramRun::Undo. Does nothing if the
+  // For plans that step parameters; see ProgramRun::Undo. Does nothing if the
   // last Run enqueued nothing.
   void Undo() const;
   // f32 []: 0 if the step counts, else 1; undefined if there is no agreement.
   const Tensor& skip() const { return skip_; }
-  // The times of the newest timed step.
+  // Returns the times of the newest timed step.
   StepTrace& trace() { return trace_; }
 
  private:

@@ -19,26 +19,26 @@ namespace {
 
 using Clock = PipelineMembers::Clock;
 
-// The number of consecutive tries without a lost worker whose errors no loss
-// explains, and that after which the others are told of.
+// Recovery gives up after kMostUnexplained consecutive tries that found no lost
+// worker and failed with errors that no loss explains. After kFruitlessToTell
+// tries that found no lost worker it logs a warning.
 constexpr int kMostUnexplained = 3, kFruitlessToTell = 3;
-// Before another try after one without a lost worker: this long, and twice as
-// long each time, unless a worker is heard of.
+// The pause before the next try if the last one found no lost worker; it
+// doubles up to the limit and ends early when an event of a worker arrives.
 constexpr std::chrono::milliseconds kFirstPause{10}, kLongestPause{1'000};
-// A worker that is leaving has its modules until it has left. How long to wait
-// for that before the next try.
+// A worker that is leaving keeps its modules until it has left: how long the
+// next try waits for that.
 constexpr std::chrono::milliseconds kLeaving{500};
 constexpr char kPart[] = "optimizer";
 constexpr char kNotRecovered[] = "the pipeline could not be recovered";
 
-// Whether the error is of a call that a worker did not make because it is
-// leaving.
+// Returns true if a worker refused the call because it is leaving.
 bool IsOfALeaving(const absl::Status& why) {
   const auto error = rpc::CallErrorOf(why);
   return absl::IsFailedPrecondition(why) && error && error->retryable;
 }
 
-// Whether the error is of a link, of an aborted call, or of a worker that is
+// Returns true for errors of a link, of an aborted call, or of a worker that is
 // leaving: another try may succeed.
 bool MayBeOfALoss(const absl::Status& why) {
   return IsOfALeaving(why) || absl::IsUnavailable(why) ||
@@ -162,7 +162,7 @@ absl::Status RecoverablePipeline::Recover(const absl::Status& cause,
                                           const Rest& rest) {
   const Clock::time_point begin = Clock::now();
   LogInfo("recovery: ", cause.ToString());
-  // These are repeated, whatever becomes of them.
+  // The recovery repeats these steps, whatever their results would have been.
   for (auto i = static_cast<size_t>(LastDone() + 1 - next_);
        i < under_way_.size(); ++i)
     under_way_[i] = ReadyFuture<Pipeline::StepResult>(cause);
@@ -223,7 +223,8 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
   const auto found = FindStates(record);
   if (!found.ok()) return again(found.status());
   const std::optional<PipelineMembers::Kept>& kept = *found;
-  // A checkpoint that was loaded in part has replaced the states since.
+  // Once a try has begun to load a checkpoint, workers may hold its states, so
+  // the next try loads it again.
   goes_back_ = goes_back_ || !kept;
   if (goes_back_ && checkpoints_ == nullptr) {
     status_ = absl::DataLossError(absl::StrCat(
@@ -243,7 +244,7 @@ std::optional<absl::Status> RecoverablePipeline::Try(const absl::Status& cause,
     if (!loaded.ok()) return again(loaded);
   }
   record.step = steps_ - (next_ - 1 - kept->step);
-  // The error is of the model or of the call: it would occur again.
+  // This error is of the model or of the call, so it would occur again.
   if (record.lost.empty() && !MayBeOfALoss(cause)) {
     const auto back = Redo(kept->step, LastDone(), record);
     if (!back.ok()) return again(back);
@@ -279,11 +280,12 @@ absl::Status RecoverablePipeline::Decide(Recovery& record) {
 
 absl::StatusOr<std::optional<PipelineMembers::Kept>>
 RecoverablePipeline::FindStates(const Recovery& record) {
-  // Workers may have given this trainer up, and have what they kept all the
-  // same, or be another's by now.
+  // Workers may have given this trainer up but still keep its states; or
+  // another trainer may have claimed them.
   const bool takes_up = journal_.has_value() && !record.lost.empty();
   const Clock::time_point deadline = MembersDeadline();
-  // What another trainer did after it is not known.
+  // States before this number are of no use, because the steps from them on are
+  // not known here.
   const int64_t known = batches_.empty() ? next_ : batches_.front().number;
   for (;;) {
     if (takes_up) RETURN_IF_ERROR(members_.TakeUpAgain(Claim(true), deadline));
@@ -383,7 +385,7 @@ absl::Status RecoverablePipeline::Redo(int64_t after, int64_t last,
     }
     ++record.redone;
   }
-  // Later states are only kept once these are safe.
+  // Later states are kept only once these are safe.
   return kept_ > after ? absl::OkStatus() : safe_->Await(kNoLimit);
 }
 

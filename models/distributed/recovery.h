@@ -73,17 +73,17 @@ struct RecoveredOptimizer {
   std::function<void()> make_anew;
 };
 
-// How a pipeline was recovered.
+// Describes how a pipeline was recovered.
 struct Recovery {
   std::vector<std::string> lost{};        // workers; empty if only links broke
   std::vector<std::string> successors{};  // of each lost worker
-  int64_t step = 0;    // the step after which all resumed; counts from 1
+  int64_t step = 0;    // the step that all resumed after; counts from 1
   int64_t redone = 0;  // the number of steps that were repeated
   int tries = 0;
-  // Seconds over all tries. detect: from the first sign of a loss, or the
-  // step's error, until the lost workers were known. decide: until other
-  // workers had their places and all states were located. make: for modules and
-  // stages. load: for states. redo: for repeating steps.
+  // Seconds, summed over all tries. detect: from the first sign of a loss,
+  // or the step's error, until the lost workers were known. decide: until other
+  // workers had their places and all states were located. make: making modules
+  // and stages. load: loading states. redo: repeating steps.
   double detect = 0, decide = 0, make = 0, load = 0, redo = 0;
 
   std::string ToString() const;  // one line
@@ -91,35 +91,36 @@ struct Recovery {
 
 struct RecoveryOptions {
   // How long a worker that does not answer may take to come back or be declared
-  // lost, and then how long the place of a lost one may stay empty. After that
-  // no step is possible.
+  // lost, and how long after that a lost worker's place may stay empty. Then no
+  // step is possible.
   std::chrono::milliseconds successor_timeout{30'000};
   // No further try begins after this time.
   std::chrono::milliseconds timeout{180'000};
-  // The folder in which this trainer notes each state that is kept
-  // (trainer_journal.h), so that a restarted trainer continues the training.
-  // Each step lists its files. Empty: the training ends with its trainer.
+  // The folder in which this trainer records each state that the workers keep
+  // (trainer_journal.h), so that a restarted trainer can continue the training.
+  // Each step lists the folder's files. Empty: the training ends with its
+  // trainer.
   std::string journal{};
-  // A state is kept as soon as the one before it is safe, so a recovery repeats
-  // the steps of two copies at most. If those are more than this number, a step
-  // waits for the copies.
+  // Workers keep a new state as soon as the previous one is safe, so a recovery
+  // repeats at most the steps of two copies. If these are more than this
+  // number, a step waits for the copies.
   int64_t most_redone = 32;
-  // How long workers with a journal's states keep them once the trainer has
-  // gone.
+  // How long workers keep the states of a pipeline with a journal once its
+  // trainer is gone.
   std::chrono::milliseconds grace{120'000};
-  // Called for each recovery after its steps have been repeated.
+  // Called after each recovery, when its steps have been repeated.
   std::function<void(const Recovery&)> on_recovery = nullptr;
 };
 
-// A pipeline that survives the loss of workers. Every worker copies the state
-// of its modules and of the optimizer, concurrently with later steps, to the
-// memory of the next worker, again and again: after the first step that begins
-// when all have their last copy. When a worker is lost, all return to the last
-// step whose states are complete. A restarted worker of the same name, or a
-// spare (rpc/spares.h), makes the lost modules anew and takes their state from
-// the copy; then the later steps are repeated. So a step is committed at all
-// workers or at none, and losses are those of an undisturbed training, bit for
-// bit on CPUs.
+// A pipeline that survives the loss of workers. Each worker repeatedly copies
+// the state of its modules and optimizer to the memory of the next worker,
+// concurrently with later steps; a new round of copies begins with the first
+// step after all workers have finished the last one. When a worker is lost, all
+// return to the last step whose states are complete. A restarted worker of the
+// same name, or a spare (rpc/spares.h), makes the lost modules anew and loads
+// their state from the copy; then the later steps are repeated. So either all
+// workers commit a step or none does, and losses are those of an undisturbed
+// training, bit for bit on CPUs.
 //
 //   const auto make = [&](const rpc::Target& worker) {
 //     return dist::Module<Front>::Create(agent, worker, spec);
@@ -131,87 +132,89 @@ struct RecoveryOptions {
 //       sgd));
 //   ASSIGN_OR_RETURN(auto step, pipeline->Step(images, labels));
 //
-// With RecoveryOptions::journal the trainer may be lost, too: Make, called by a
-// restarted trainer with modules of the same kind and number, continues from
-// the newest state of the journal that the workers still have, after a step or
-// of a Keep. resumed() then returns its step and what the trainer had noted of
-// it (Note). Once another trainer has taken a training over, all workers that
-// it commands and the journal refuse every request of the earlier one with
-// PermissionDenied, which names the other trainer.
+// With RecoveryOptions::journal the trainer may be lost, too. When a restarted
+// trainer calls Make with modules of the same kind and number, training
+// continues from the newest state in the journal that the workers still have,
+// whether a step or Keep made it. resumed() then returns its step and the
+// values that the trainer had passed to Note. Once another trainer has taken
+// over a training, its workers and the journal refuse every request of the
+// earlier trainer with PermissionDenied, which names the other one.
 //
-// In this process, RRefs and Modules of what was made anew continue to work
-// (RRef::MoveTo), and so does the optimizer; everything else at a lost worker
-// is lost. docs/design/stage_recovery.md says which failures are survived. Must
-// not outlive the agent and the optimizer. Confined to one thread.
+// In this process, RRefs and Modules of modules that were made anew remain
+// usable (RRef::MoveTo), and so does the optimizer; everything else at a lost
+// worker is lost. docs/design/stage_recovery.md lists the failures that a
+// pipeline survives. Must not outlive the agent and the optimizer. Confined to
+// one thread.
 class RecoverablePipeline {
  public:
-  // Once it has returned, any worker may be lost. Returns the errors of
+  // Once this has returned, any worker may be lost. Returns the errors of
   // Pipeline::Make and of the journal, and InvalidArgument for a loss that is a
-  // module and for a loss scale, which cannot be recovered.
+  // module or for a loss scale, because neither can be recovered.
   static absl::StatusOr<std::unique_ptr<RecoverablePipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const RecoveryOptions& recovery,
       const std::vector<RecoveredModule>& modules,
       const RecoveredOptimizer& optimizer);
 
-  // As Pipeline::Step. Give each step tensors of its own, or do not change
-  // those of the last RecoveryOptions::most_redone steps and two more. After an
-  // error that is not the loss of workers, the state is as it was before the
-  // step. DataLoss: a worker was lost together with the one that kept its
-  // state. Then the training has returned to the newest checkpoint, which
-  // resumed() describes; without one, no further step is possible.
+  // As Pipeline::Step. Pass new tensors to each step, or do not change those of
+  // the last RecoveryOptions::most_redone + 2 steps. After an error other than
+  // the loss of workers, the state is as it was before the step. DataLoss says
+  // that a worker was lost together with the one that kept its state: the
+  // training has then returned to the newest checkpoint, which resumed()
+  // describes; without a checkpoint, no further step is possible.
   absl::StatusOr<Pipeline::StepResult> Step(const BatchInputs& inputs,
                                             const Tensor& targets);
-  // The two halves of Step. As many steps as Pipeline::kMostUnderWay may be
-  // under way, with a journal one: BeginStep returns FailedPrecondition for
-  // more. AwaitStep returns the result of the first one that is under way.
-  // After any other error no step is under way. Checkpointer::Save must not be
-  // called while one is.
+  // The two halves of Step. At most Pipeline::kMostUnderWay steps, or one with
+  // a journal, may be under way: BeginStep returns FailedPrecondition for more.
+  // AwaitStep returns the result of the oldest one. After any other error no
+  // step is under way. Do not call Checkpointer::Save while a step is under
+  // way.
   absl::Status BeginStep(const BatchInputs& inputs, const Tensor& targets);
   absl::StatusOr<Pipeline::StepResult> AwaitStep();
   size_t most_under_way() const {
     return journal_.has_value() ? 1 : Pipeline::kMostUnderWay;
   }
-  // These need that no step is under way.
+  // Call this while no step is under way.
   absl::StatusOr<Pipeline::EvalResult> Evaluate(
       const BatchInputs& inputs, const Tensor& targets = Tensor());
-  // Sets what the journal notes of the present state for a restarted trainer
-  // with the next step or Keep, if that state is kept. After a return to a
-  // checkpoint this is what Checkpointer::Save was given.
+  // Sets what the journal records about the present state for a restarted
+  // trainer; the next step or Keep writes it, if that state is kept. After a
+  // return to a checkpoint it is what was passed to Checkpointer::Save.
   void Note(NamedTensors state) { noted_ = std::move(state); }
-  // Makes the workers keep the present state as that after the last step. Call
-  // it when something other than a step has changed the state, such as
-  // Checkpointer::Resume or Module::LoadStateDict: a recovery would undo that.
-  // With a journal, call Note before. A trainer that is restarted before Keep
-  // has returned, or the step after a Keep that failed, may find no state.
-  // After an error that is not DataLoss (as of Step), and unless status() is
-  // one, the workers have the state after the last step again: call Note,
-  // change it once more and repeat the call.
+  // Makes the workers keep the present state as the state after the last step.
+  // Call it when something other than a step has changed the state, such as
+  // Checkpointer::Resume or Module::LoadStateDict, because a recovery would
+  // undo that change. With a journal, call Note first. A trainer that is
+  // restarted before Keep has returned, or before the step after a failed Keep
+  // has, may find no state. After an error other than DataLoss (see Step), and
+  // unless status() is an error, the workers have the state after the last step
+  // again: call Note, change the state once more and call Keep again.
   absl::Status Keep();
   // Ends the training: no step follows, and a restarted trainer begins anew.
   absl::Status Finish() const;
 
-  // Sets the checkpoints that the training returns to if states are lost. They
-  // must be of the same modules and optimizer, remain usable after recoveries,
-  // and must live as long as steps are taken. null: none. Once another trainer
-  // has taken the training over, their Save returns PermissionDenied.
+  // Sets the checkpoints to return to if states are lost; null: none. They must
+  // cover the same modules and optimizer and live as long as steps are taken;
+  // they remain usable after recoveries. Once another trainer has taken over
+  // the training, their Save returns PermissionDenied.
   void set_checkpoints(Checkpointer* checkpoints) {
     checkpoints_ = checkpoints;
     GuardCheckpoints();
   }
-  // How often Step or Evaluate has returned to a checkpoint.
+  // Returns how often Step or Evaluate has returned to a checkpoint.
   int64_t returns() const { return returns_; }
-  // The error after which no step is possible; OK: steps are possible.
+  // Returns the error after which no step is possible; OK if steps are.
   const absl::Status& status() const { return status_; }
-  // The checkpoint that was last returned to; before that, what Make has taken
-  // up.
+  // Returns the checkpoint that the training last returned to; before that, the
+  // state that Make has continued from.
   const std::optional<Checkpointer::Resumed>& resumed() const {
     return resumed_;
   }
-  // How many steps were committed; a return to a checkpoint leaves it as it is.
+  // Returns how many steps were committed. A return to a checkpoint does not
+  // change it.
   int64_t steps() const { return steps_; }
   int64_t recoveries() const { return recoveries_; }
-  // The present pipeline; a recovery replaces it.
+  // Returns the present pipeline; a recovery replaces it.
   Pipeline& pipeline() { return *pipeline_; }
 
  private:
@@ -229,17 +232,16 @@ class RecoverablePipeline {
                       const std::vector<RecoveredModule>& modules,
                       const RecoveredOptimizer& optimizer);
 
-  // A number that the state after this step is kept under, or 0.
+  // Returns the number under which to keep the state after this step, or 0.
   int64_t NumberToKeep(int64_t number);
   Future<Pipeline::StepResult> Run(const Batch& batch);
-  // Drops the batches up to the last state if it is safe, for which it waits
-  // only where there are too many batches. Recovers the pipeline if a copy
-  // failed.
+  // Drops the batches up to the last kept state if it is safe; waits for that
+  // only if there are too many batches. Recovers the pipeline if a copy failed.
   absl::Status AwaitSafe();
   Future<void> Safe(int64_t number) const;
   absl::Status NoneUnderWay() const;
   void GiveUpSteps();
-  // The number of the newest state all steps up to which have a result.
+  // Returns the number of the newest state all steps up to which have a result.
   int64_t LastDone() const;
   // Repeats until all batches are committed and `rest`, if any, returns OK.
   absl::Status Recover(const absl::Status& cause, const Rest& rest);
@@ -249,25 +251,28 @@ class RecoverablePipeline {
                                   absl::Status& why, Recovery& record);
   // Waits until all places have a worker.
   absl::Status Decide(Recovery& record);
-  // For a trainer that continues another one's training, or may have a
-  // successor.
+  // For a trainer with a journal: opens it, claims the training's states and
+  // thereby takes over from an earlier trainer.
   absl::Status OpenJournal();
   absl::Status TakeUp();
-  // Claims what all workers have, and reads what is noted by then.
+  // Claims the states of all workers, then reads the journal again, to which
+  // the earlier trainer may have added until then.
   absl::Status ClaimStates(std::chrono::steady_clock::time_point deadline);
-  // Some of the workers that keep the newest entry's state may have been given
-  // up and be there all the same: claims what they have, too.
+  // If the workers that keep the newest entry's state were given up but may
+  // still be running, waits for them and claims their states, too.
   absl::Status AwaitKeepers();
-  // The number of this trainer, by which the journal knows it.
+  // Returns the number by which the journal identifies this trainer.
   uint64_t trainer() const { return options_.epoch / kEpochsOfTrainer; }
-  // Of the present state, which has, or is to have, this number.
+  // Writes an entry for the present state, which has, or will have, this
+  // number.
   absl::Status WriteJournal(int64_t number) const;
-  // Before the step after this one. PermissionDenied if another trainer has
-  // taken the training up.
+  // Call this before each step; `last` is the number of the present state.
+  // Writes the journal if that state is kept. Returns PermissionDenied if
+  // another trainer has taken over the training.
   absl::Status NoteStep(int64_t last) const;
   StateClaim Claim(bool takes_up) const;
   void GuardCheckpoints();
-  // Until when workers that do not answer are waited for, from now on.
+  // Returns until when to wait, from now on, for workers that do not answer.
   std::chrono::steady_clock::time_point MembersDeadline() const {
     return std::chrono::steady_clock::now() + recovery_.successor_timeout;
   }
@@ -297,21 +302,21 @@ class RecoverablePipeline {
   NamedTensors noted_;
   std::vector<RRef<OptimizerHost>> hosts_;
   std::vector<RRef<StateKeeper>> keepers_;  // one for each place
-  // Of the steps since the last state that is safe.
+  // The steps since the last safe state.
   std::deque<Batch> batches_;
   std::deque<Future<Pipeline::StepResult>> under_way_;  // of the last ones
   // The newest state that was kept or is to be kept, and whether it is safe at
   // all workers; unset while its step is under way.
   int64_t kept_ = 0;
   std::optional<Future<void>> safe_;
-  // The last one before it, or the one that all began with, if that is later.
+  // The last safe state before kept_, or the initial one, if that is later.
   int64_t last_safe_ = 0;
   std::optional<Checkpointer::Resumed> resumed_;
   Checkpointer* checkpoints_ = nullptr;
   absl::Status status_;  // an error after which no step is possible
-  // The number of the state after the next step, or after the first one under
-  // way. The state after each step has one, whether it is kept or not, and so
-  // do those that Keep keeps.
+  // The number of the state after the next step, or after the oldest one under
+  // way. Each step's state has a number, whether it is kept or not, and so have
+  // the states that Keep keeps.
   int64_t next_ = 1;
   int64_t steps_ = 0;
   bool goes_back_ = false;  // this recovery has begun to load a checkpoint

@@ -11,8 +11,8 @@
 #include "models/distributed/recovery.h"
 #include "rpc/call_options.h"
 
-// What a training goes on from when its trainer is started again, or returns to
-// a checkpoint.
+// The state that a training continues from when its trainer is restarted or
+// returns to a checkpoint.
 namespace baton::dist {
 namespace {
 
@@ -21,20 +21,21 @@ constexpr char kNoted[] = "trainer";
 constexpr char kRates[] = "rates";
 constexpr char kSteps[] = "steps";
 
-// Committed steps; a state that was kept otherwise has a number, too.
+// Returns the number of committed steps. It differs from entry.step, because
+// Keep numbers states, too.
 int64_t StepsOf(const JournalEntry& entry) {
   const auto found = entry.state.find(kSteps);
   return found == entry.state.end() ? entry.step
                                     : found->second.ToVector<int64_t>().front();
 }
 
-// No step, which is noted before it begins.
+// Returns true for the entry that is written before the first step.
 bool HasOnlyBegun(const JournalEntry& entry) {
   return StepsOf(entry) == 0 && PartOf(entry.state, kNoted).empty();
 }
 
-// A greater number than that of the trainer before. Of two trainers that follow
-// it at a time the one with the greater number commands all workers.
+// Returns a trainer number greater than `before`. If two trainers take over at
+// the same time, the one with the greater number commands all workers.
 uint64_t TrainerAfter(uint64_t before, uint64_t incarnation) {
   constexpr uint64_t kAtATime = uint64_t{1} << 16;
   return (before / kAtATime + 1) * kAtATime + incarnation % kAtATime;
@@ -57,7 +58,8 @@ StateClaim RecoverablePipeline::Claim(bool takes_up) const {
 absl::Status RecoverablePipeline::OpenJournal() {
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   while (journal_->found().empty()) {
-    // Another trainer finds its name before the first step, too.
+    // The name must be recorded before the first step, because another trainer
+    // may take over before that.
     RETURN_IF_ERROR(journal_->Begin(NewTraining()));
     ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   }
@@ -75,7 +77,8 @@ absl::Status RecoverablePipeline::OpenJournal() {
 absl::Status RecoverablePipeline::ClaimStates(
     std::chrono::steady_clock::time_point deadline) {
   RETURN_IF_ERROR(members_.TakeUp(Claim(true), deadline));
-  // Until then the trainer before may have gone on at these workers.
+  // The earlier trainer may have written more entries until its workers were
+  // claimed, so the journal is read again.
   ASSIGN_OR_RETURN(journal_, TrainerJournal::Open(recovery_.journal));
   return absl::OkStatus();
 }
@@ -119,7 +122,9 @@ absl::Status RecoverablePipeline::TakeUp() {
     // This removes all other entries, so its state must be safe by now.
     return WriteJournal(kept->step);
   }
-  // What others than the members still have must not be taken for later states.
+  // The training begins anew: all workers, also those without a place, drop the
+  // states that they still keep, which could be mistaken for states of later
+  // steps.
   if (journal_.has_value())
     RETURN_IF_ERROR(members_.TakeUp(Claim(false), MembersDeadline()));
   if (began) {
@@ -128,7 +133,8 @@ absl::Status RecoverablePipeline::TakeUp() {
   }
   RETURN_IF_ERROR(Load(0, {}));
   RETURN_IF_ERROR(safe_->Await(kNoLimit));
-  // Whoever follows before the first step must not take the same epoch.
+  // Writes an entry now, so that a trainer that takes over before the first
+  // step uses a greater epoch.
   return WriteJournal(0);
 }
 
@@ -173,7 +179,7 @@ absl::Status RecoverablePipeline::Keep() {
   RETURN_IF_ERROR(NoneUnderWay());
   absl::Status kept = KeepAnew();
   if (absl::IsPermissionDenied(kept)) return status_ = kept;
-  // Some workers may have it: it must not be taken for that of a later step.
+  // Some workers may have stored the state, so the recovery must replace it.
   if (!kept.ok()) RETURN_IF_ERROR(Recover(kept, nullptr));
   return kept;
 }
@@ -183,9 +189,9 @@ absl::Status RecoverablePipeline::KeepAnew() {
     RETURN_IF_ERROR(safe_->Await(kNoLimit));
     last_safe_ = kept_;
   }
-  // A number that no other state has, not even one that a failed step has left
-  // somewhere: states of two histories are never combined, and the journal's
-  // note is of this one.
+  // Uses a number that no other state has, including states that a failed step
+  // may have left at some worker: so states of two histories are never
+  // combined, and the journal's entry describes this one.
   const int64_t number = next_ + static_cast<int64_t>(Pipeline::kMostUnderWay);
   RETURN_IF_ERROR(WriteJournal(number));
   RETURN_IF_ERROR(Load(number, {}));

@@ -19,11 +19,12 @@ bool HasSucceeded(const Future<T>& future) {
 
 }  // namespace
 
-// The state before is safe at all workers, so that each may drop the one before
-// that.
+// Keeps a new state only if the previous one is safe at all workers, because
+// each worker then drops the one before that.
 int64_t RecoverablePipeline::NumberToKeep(int64_t number) {
   if (!safe_.has_value() || !HasSucceeded(*safe_)) return 0;
-  // The journal notes the last of the steps that are repeated, not the others.
+  // The journal records only the last of repeated steps, so the states of the
+  // others are not kept.
   if (journal_.has_value() && number != batches_.back().number) return 0;
   safe_.reset();
   last_safe_ = kept_;
@@ -45,7 +46,8 @@ Future<void> RecoverablePipeline::Safe(int64_t number) const {
   return WaitAll(safe);
 }
 
-// An error is of the loss of a worker, which steps may not have met yet.
+// Reports a failed copy as the loss of a worker, which steps may not have
+// noticed yet.
 absl::Status RecoverablePipeline::AwaitSafe() {
   const auto most = static_cast<size_t>(recovery_.most_redone);
   if (!safe_.has_value() || (!safe_->ready() && batches_.size() < most))
@@ -79,7 +81,7 @@ absl::Status RecoverablePipeline::BeginStep(const BatchInputs& inputs,
     return begun;
   }
   batches_.push_back({last + 1, inputs, targets, optimizer_.next_step()});
-  // It must not run without the one before it.
+  // If the step before has failed, this one must not run.
   const bool broken = !under_way_.empty() && under_way_.back().ready() &&
                       !under_way_.back().Await().ok();
   under_way_.push_back(broken ? under_way_.back() : Run(batches_.back()));

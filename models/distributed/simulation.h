@@ -60,16 +60,16 @@ class Timeline {
  public:
   explicit Timeline(const Workload& work);
 
-  // When the instruction would begin if it were given to its worker next;
-  // nullopt if something that it needs has not been given.
+  // Returns when the instruction would begin if it were given to its worker
+  // next; nullopt if something that it needs has not been given.
   std::optional<double> BeginOf(const Instruction& step) const;
   // Appends an instruction that can begin.
   void Give(const Instruction& step);
 
-  // The instructions given so far; peak_held counts whole stages here.
+  // Returns the instructions given so far; peak_held counts whole stages here.
   const Simulation& so_far() const { return simulation_; }
-  // The stages' activations that a worker holds after the instructions given so
-  // far.
+  // Returns how many stages' activations a worker holds after the instructions
+  // given so far.
   int held(int worker) const { return held_[static_cast<size_t>(worker)]; }
 
  private:

@@ -39,12 +39,12 @@ struct StageLoss {
 // but its module. Thread-safe.
 class Stage {
  public:
-  // For a handler. `behind` are the stages that outputs go to, by index. Only
-  // the last stage has a loss, if it is a user's own. Returns InvalidArgument
-  // for routes that are wrong or lead to a stage that is not in `behind`. If
-  // another pipeline has the module, waits for half of the call's time, at most
-  // five seconds, until that one is dropped, and then returns
-  // FailedPrecondition, which names it.
+  // Makes the stage, in a handler. `behind` are the stages that outputs go to,
+  // by index. Only the last stage has a loss, if it is a user's own. Returns
+  // InvalidArgument for routes that are wrong or lead to a stage that is not in
+  // `behind`. If another pipeline has the module, waits until that pipeline is
+  // dropped, at most for half of the call's time or five seconds; then returns
+  // FailedPrecondition, which names the pipeline.
   static absl::StatusOr<std::unique_ptr<Stage>> Make(
       const rpc::CallContext& call, std::shared_ptr<nn::Module> module,
       std::shared_ptr<rpc::ObjectLock> lock, const StageSpec& spec,
@@ -80,7 +80,7 @@ class Stage {
   using Exports = rpc::Methods<rpc::kConcurrent<&Stage::PutInputs>,
                                rpc::kConcurrent<&Stage::TakeOffer>>;
 
-  // The same for a stage of this worker.
+  // Does the same for a stage of this worker, without a call.
   Future<Values> TakeInputs(uint64_t step, int32_t source, int32_t micro_batch,
                             const Outputs& inputs);
 
@@ -98,7 +98,7 @@ class Stage {
                                       const std::vector<LinkEnds>& links);
   // Returns all windows of the plan.
   WindowMap WindowsOf(uint64_t plan);
-  // Says why windows that were made are not used.
+  // Records why windows that were made are not used.
   void SayNoWindow(const std::string& why);
   // Makes windows to later stages at other workers, after a training step of
   // the plan has passed values there by messages. Calls those stages and waits
@@ -113,15 +113,16 @@ class Stage {
     std::string why_not{};
   };
   WindowState WindowTo(int32_t target);
-  // The last stage's module has the loss as a child if that is a user's own:
-  // the loss then shares its state and mode.
+  // Returns the stage's module. The last stage's has a user's own loss as a
+  // child, so that the loss shares its state and mode.
   nn::Module& module() const { return *module_; }
-  // The same module, but its passes are replayed from recordings if possible.
+  // Returns the same module, but its passes are replayed from recordings if
+  // possible.
   nn::Module& replayed() const { return *replayed_; }
   nn::LossModule* loss() const { return loss_ ? loss_->module.get() : nullptr; }
   std::vector<std::shared_ptr<rpc::ObjectLock>> locks() const;
   const StageSpec& spec() const { return spec_; }
-  // The stages that outputs go to, by index.
+  // Returns the stages that outputs go to, by index.
   const std::map<int32_t, RRef<Stage>>& behind() const { return behind_; }
 
  private:

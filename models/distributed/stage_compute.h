@@ -47,7 +47,8 @@ class StageCompute {
   // Adds the micro-batch's gradients of parameters to the sums.
   void WeightGrad(int micro_batch);
 
-  // Call this once all work is done, on streams that have joined.
+  // Updates running statistics. Call this once all work is done, on streams
+  // that have joined.
   void MoveStatistics();
   // For plans that step parameters: restores running statistics and generators
   // to what they were before the step.
@@ -56,8 +57,8 @@ class StageCompute {
   // is 0.
   void UndoIf(const Tensor& condition) const;
 
-  // Of the last stage: the micro-batches' losses, each [], and outputs; in
-  // training only the first output, if it is of rank 2.
+  // These return the last stage's results: the micro-batches' losses, each [],
+  // and outputs; in training only the first output, if it is of rank 2.
   const std::vector<Tensor>& losses() const { return losses_; }
   const std::vector<Values>& outputs() const { return outputs_; }
   StageReport Report() const;

@@ -173,9 +173,9 @@ std::string StageGroup::RecordProgram(const Task& task) {
   std::shared_ptr<RecordedProgram> made;
   const absl::Status status = CatchErrors([&] {
     Require(task.replicas.empty(), "recorded_program",
-            "gradients are reduced with those of replicas");
+            "the gradients are averaged over replicas");
     Require(task.order.loss_scale == 0, "recorded_program",
-            "the loss has a scale, which changes");
+            "the loss has a scale, which a recording could not change");
     std::vector<RecordedProgram::RecordedStage> here;
     for (const auto& stage : stages_) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),
@@ -184,9 +184,9 @@ std::string StageGroup::RecordProgram(const Task& task) {
     const bool alone = numbers_.size() == 1;
     const bool linked = absl::c_any_of(
         here, [](const auto& stage) { return !stage.windows.empty(); });
-    Require(
-        alone || !linked, "recorded_program",
-        "stages of one worker lie on several devices, and others elsewhere");
+    Require(alone || !linked, "recorded_program",
+            "the worker's stages are on several devices, and there are other "
+            "workers");
     made = std::make_shared<RecordedProgram>(
         task.plan, task.batch, here, task.order.gate,
         alone ? numbers_.front() : nullptr);

@@ -80,7 +80,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                             const std::vector<std::string>& workers,
                             int64_t timeout_ms);
 
-  // The links from the stages at this worker.
+  // Returns the links from the stages at this worker.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
   using Exports =
@@ -100,7 +100,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
     std::weak_ptr<StateKeeper> keeper;
     std::shared_ptr<RecordedProgram> recorded;  // null until it is recorded
   };
-  // A call of Run and what it needs.
+  // A step that Run was called for, and what it needs.
   struct Task {
     rpc::CallContext call;
     StepOrder order;
@@ -134,17 +134,18 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   absl::Status BeginLinks(const Task& task) const;
   static void DrainLinks(const Task& task);
   std::vector<MadeWindow> MakeWindows(const Task& task) const;
-  // Whether GPUs reach the end of the step without the host.
+  // Returns true if GPUs reach the end of the step without the host.
   static bool GoesByItself(const Task& task);
-  // On the compute thread: enqueues such a step on the GPUs; another thread
-  // waits for its end.
+  // Enqueues such a step on the GPUs; another thread waits for its end. Called
+  // on the compute thread.
   void Give(const TaskPtr& task, rpc::ObjectHold hold) const;
   absl::StatusOr<GroupReport> GiveProgram(const Task& task) const;
   static void HearEnd(const TaskPtr& task, absl::StatusOr<GroupReport> report);
-  // If the GPUs decide whether the step counts: whether they decided that it
-  // does.
+  // Returns an error if a link has ended the step, or if the GPUs have decided
+  // that the step does not count.
   absl::Status Decided(const Task& task) const;
-  // On the compute thread; releases the modules at its end.
+  // Runs the step's program, on the compute thread, and releases the modules at
+  // its end.
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
   absl::StatusOr<GroupReport> RunProgram(const Task& task) const;
   absl::StatusOr<GroupReport> ReplayProgram(const Task& task) const;
@@ -165,7 +166,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;
-  // If the trainer wants the state after the step to be kept, copies it.
+  // Copies the state after the step, if the trainer wants it to be kept.
   static void KeepHeld(const Task& task);
   // Finishes the step; after a success, first waits until other workers have
   // received everything that was sent.

@@ -17,7 +17,7 @@ class StageLinks {
  public:
   virtual ~StageLinks() = default;
 
-  // Why the step has ended; OK while it goes on.
+  // Returns why the step has ended; OK while it goes on.
   virtual absl::Status ended() const = 0;
   // Waits for the outputs of a stage before this one.
   virtual absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) = 0;

@@ -18,7 +18,7 @@
 namespace baton::dist {
 
 // One stage together with its copies in other pipelines, each of which trains
-// on its own rows: replaces the stage's gradients by the mean over all copies.
+// on its own rows. Replaces the stage's gradients by the mean over all copies.
 // All copies must make the same calls. Confined to the thread that runs the
 // stage, except Make and Abort.
 class StageReplicas {

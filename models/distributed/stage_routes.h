@@ -73,10 +73,11 @@ class StageWiring {
  public:
   StageWiring(int stage, int stages, const std::vector<StageRoute>& routes);
 
-  // The stages that its inputs come from, ascending: the one before it, which
-  // may be kBatch, and those that routes name. Empty for kBatch.
+  // Returns the stages that its inputs come from, ascending: the one before it,
+  // which may be kBatch, and those that routes name. Empty for kBatch.
   const std::vector<int>& sources() const { return sources_; }
-  // The stages that its outputs go to, ascending. Empty for the last stage.
+  // Returns the stages that its outputs go to, ascending. Empty for the last
+  // stage.
   const std::vector<int>& targets() const { return targets_; }
 
   // Returns which of the stage's `count` inputs come from that source, in the

@@ -59,8 +59,8 @@ absl::StatusOr<WindowHandle> Stage::TakeOffer(const WindowOffer& offer) {
   const Device device = module_->device();
   if (offer.of_gradients.IsOn(device) && !offer.required) {
     return absl::UnavailableError(
-        "the stages share a GPU, whose time a wait of one takes from the "
-        "other");
+        "the stages share a GPU, where a waiting one would take time from "
+        "the other");
   }
   return CatchErrors([&]() -> absl::StatusOr<WindowHandle> {
     const ParcelLayout in(offer.outputs, offer.slots);

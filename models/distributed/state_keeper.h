@@ -40,30 +40,29 @@ struct KeeperSpec {
   }
 };
 
-// Copies the state of one worker of a pipeline after some of its steps, at that
-// worker: while the step holds the modules, to host memory or, on a GPU, within
-// the GPU's memory, and from there, concurrently with later steps, to host
-// memory and to the memory of a buddy. The last two copies are kept.
-// Thread-safe, except that steps must come one after the other. Once another
-// trainer has taken the pipeline over, neither the modules nor what is kept
-// changes by it.
+// Copies the state of one worker of a pipeline after some of its steps. Runs at
+// that worker. While the step still holds the modules, copies to host memory
+// or, on a GPU, within the GPU's memory; then, concurrently with later steps,
+// to host memory and to the buddy's memory. Keeps the last two copies. Once
+// another trainer has taken over the pipeline, it changes neither modules nor
+// copies. Thread-safe, but steps must come one after the other.
 class StateKeeper {
  public:
   static absl::StatusOr<std::unique_ptr<StateKeeper>> Make(
       rpc::CallContext& call, const KeeperSpec& spec);
 
-  // Call this between steps. Loads the modules and optimizers with the state
-  // after `step` from the store `from`; if `from` is empty, the state stays as
-  // it is. Either way the state is kept. Errors are also those of Check.
+  // Loads the modules and optimizers with the state after `step` from the store
+  // `from`; if `from` is empty, the state stays as it is. Keeps a copy in
+  // either case. Call this between steps. Errors are also those of Check.
   Future<void> Begin(rpc::CallContext& call, int64_t step,
                      const RRef<StateStore>& from);
 
-  // Returns PermissionDenied once another trainer has taken the pipeline over.
+  // Returns PermissionDenied once another trainer has taken over the pipeline.
   absl::Status Check() const;
   // Copies the state after `step`, for a step that holds the modules and the
   // worker's parameters. The copy is kept if `agreed`, whether the step counts,
-  // becomes OK, and is dropped after an error. The last state that was kept
-  // must be safe at all workers, because the one before it is dropped.
+  // becomes OK, and is dropped if it becomes an error. The state kept last must
+  // be safe at all workers, because this call drops the one before it.
   void KeepHeld(int64_t step, const Future<double>& agreed);
   // Done when the buddy has the state after `step`, which is one of the last
   // two that were kept.
@@ -93,11 +92,11 @@ class StateKeeper {
     std::map<int64_t, Promise<void>> safe ABSL_GUARDED_BY(mutex);
     ThreadPool pool{1, "keeper"};  // waits for copies and sends them
 
-    // Returns an error if another trainer has taken the pipeline over.
+    // Returns an error if another trainer has taken over the pipeline.
     absl::StatusOr<Copied> Copy(int64_t step);
-    // Stores what was copied here, in host memory, and at the buddy.
+    // Stores the copied state here, in host memory, and at the buddy.
     void Put(int64_t step, Copied copied, const Promise<void>& sent);
-    // What Safe waits for.
+    // Returns the promise that Safe waits for.
     Promise<void> SafeOf(int64_t step);
     Future<void> Send(int64_t step, const NamedTensors& copy) const;
   };

@@ -20,7 +20,7 @@ constexpr int64_t kLast = std::numeric_limits<int64_t>::max();
 absl::Status TakenOver(const rpc::WorkerInfo& trainer) {
   return absl::PermissionDeniedError(absl::StrCat(
       "worker ", trainer.name, " (incarnation ", trainer.incarnation,
-      ") has taken the pipeline over: this trainer commands it no more"));
+      ") has taken over the pipeline, which this trainer no longer commands"));
 }
 
 }  // namespace

@@ -21,7 +21,8 @@
 
 namespace baton::dist {
 
-// Identifies the state of a pipeline's worker, by its place, after a step.
+// Identifies a state by the worker's place in the pipeline and the step after
+// which it was copied.
 struct KeptState {
   int32_t place = 0;
   int64_t step = 0;
@@ -31,16 +32,17 @@ struct KeptState {
   friend bool operator==(const KeptState&, const KeptState&) = default;
 };
 
-// Each trainer that takes a pipeline up owns this many of its epochs, beginning
-// with a multiple of this number; it uses one each time it makes the pipeline.
+// Each trainer that makes or takes over a pipeline owns this many epochs,
+// beginning with a multiple of this number; it uses one each time it makes the
+// pipeline anew.
 inline constexpr uint64_t kEpochsOfTrainer = uint64_t{1} << 32;
 
-// A trainer's claim to the states that a worker keeps of a pipeline.
+// A trainer's claim to the states that a worker keeps for a pipeline.
 struct StateClaim {
-  std::string pipeline = {};  // its name; empty: no other trainer takes it up
+  std::string pipeline = {};  // its name; empty: no other trainer takes it over
   uint64_t epoch = 0;
-  bool takes_up = false;  // keeps the states of an earlier trainer
-  // How long the states are kept once this trainer has left or is lost.
+  bool takes_up = false;  // the worker keeps the states of earlier trainers
+  // How long the worker keeps the states once this trainer has left or is lost.
   int64_t grace_ms = 0;
   static constexpr auto Fields() {
     return std::tuple{&StateClaim::pipeline, &StateClaim::epoch,
@@ -48,32 +50,33 @@ struct StateClaim {
   }
 };
 
-// The last two states that were kept in the host memory of a pipeline's worker:
-// its own and, as a buddy, those of another worker. Survives when the pipeline
-// is made anew and, if the pipeline has a name, for a while when its trainer is
-// lost. Once another trainer has claimed the states, every request of an
-// earlier one returns PermissionDenied, which names the other. Thread-safe.
+// Holds the last two states of a pipeline's worker in host memory and, as a
+// buddy, those of another worker. Survives when the pipeline is made anew and,
+// if the pipeline has a name, for the grace period when its trainer is lost.
+// Once another trainer has claimed the states, every request of an earlier one
+// returns PermissionDenied, which names the other. Thread-safe.
 class StateStore {
  public:
-  // Returns a new store, or the one of that name. PermissionDenied if a later
-  // trainer has claimed it, or another trainer this epoch.
+  // Returns the store of the claim's pipeline, or a new one if the claim names
+  // no pipeline. Returns PermissionDenied if a later trainer has claimed the
+  // store, or another trainer has claimed it under the same epoch.
   static absl::StatusOr<std::shared_ptr<StateStore>> Make(
       rpc::CallContext& call, const StateClaim& claim);
   absl::Status Claim(const rpc::WorkerInfo& trainer, const StateClaim& claim);
 
-  // From now on refuses states that earlier epochs put. Returns what is stored
-  // here.
+  // Refuses, from now on, states that are put under earlier epochs. Returns the
+  // states that are stored here.
   absl::StatusOr<std::vector<KeptState>> Fence(uint64_t epoch);
-  // Returns OK if orders of this epoch are still to be followed.
+  // Returns OK unless a later trainer than this epoch's has claimed the states.
   absl::Status Check(uint64_t epoch);
-  // Stores a state. Drops the states of this and of later steps at that place,
-  // which did not count. Returns Aborted if the epoch is earlier than that of
-  // the last Fence.
+  // Stores a state. Drops this place's states after this step and after later
+  // ones, which never counted. Returns Aborted if the epoch is earlier than
+  // that of the last Fence.
   absl::Status Put(uint64_t epoch, const KeptState& key,
                    const NamedTensors& state);
   absl::StatusOr<NamedTensors> Get(uint64_t epoch, const KeptState& key);
   // Drops a state because the owner of its tensors is about to overwrite them.
-  // After an error, which is as of Put, it must not.
+  // The owner must not do so after an error. Errors are those of Put.
   absl::Status Drop(uint64_t epoch, const KeptState& key);
 
   using Exports =
@@ -83,7 +86,8 @@ class StateStore {
  private:
   absl::Status CheckTrainerLocked(uint64_t epoch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // For what changes the state after a step.
+  // For calls that change the stored states. Returns Aborted for an epoch that
+  // is over.
   absl::Status CheckEpochLocked(uint64_t epoch, int64_t step) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -95,7 +99,8 @@ class StateStore {
       ABSL_GUARDED_BY(mutex_);
 };
 
-// Of the last claim to a pipeline of this name, at a worker; 0: there is none.
+// Returns the epoch of the last claim to a pipeline of this name at the called
+// worker; 0 if there is none.
 uint64_t ClaimedEpoch(rpc::CallContext& call, const std::string& pipeline);
 
 }  // namespace baton::dist

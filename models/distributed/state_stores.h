@@ -16,19 +16,21 @@
 
 namespace baton::dist {
 
-// The states that a worker keeps for pipelines whose trainers may be lost, by
-// the pipelines' names: no longer than a claim says after its trainer has gone,
-// unless another has claimed them. Thread-safe.
+// The StateStores of an agent's worker, for pipelines whose trainers may be
+// lost, by the pipelines' names. When a trainer has left or is lost, its states
+// are dropped after the grace period of its claim, unless another trainer
+// claims them. Thread-safe.
 class StateStores : public std::enable_shared_from_this<StateStores> {
  public:
-  // Those of this agent; made by the first who asks.
+  // Returns the agent's instance, and makes it on the first call.
   static std::shared_ptr<StateStores> Of(rpc::Agent& agent);
   explicit StateStores(Timer& timer) : timer_(timer) {}
 
-  // Made, if there are none. As StateStore::Make.
+  // Returns the pipeline's store, and makes it if there is none. Errors are
+  // those of StateStore::Make.
   absl::StatusOr<std::shared_ptr<StateStore>> Claim(
       const rpc::WorkerInfo& trainer, const StateClaim& claim);
-  // The last one that claimed them; 0: nobody has.
+  // Returns the epoch of the last claim; 0 if nobody has claimed the states.
   uint64_t EpochOf(const std::string& pipeline);
 
  private:

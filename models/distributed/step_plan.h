@@ -203,8 +203,8 @@ struct CopyTime {
   }
 };
 
-// Seconds of an instruction, without waits. Of a time in which n instructions
-// of a worker run, an n-th counts for each.
+// The seconds that an instruction took, without waits. While n instructions of
+// a worker run at once, each counts an n-th of the time.
 struct InstructionTime {
   double all = 0;
   double tail = 0;  // of these, those of a BW after its result was sent
@@ -250,8 +250,8 @@ struct GroupReport {
   bool overflowed = false;  // gradients overflowed at some worker; nothing was
                             // stepped
   std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
-  // Of links from its stages to stages of other workers, if the order asked for
-  // windows.
+  // What became of windows for links from its stages to stages of other
+  // workers, if the order asked for windows.
   std::vector<MadeWindow> windows{};
   // If the order asked for a recording: why the program cannot be replayed;
   // empty if it can.

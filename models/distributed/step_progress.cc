@@ -9,8 +9,8 @@
 
 namespace baton::dist {
 
-// The stage of the failed delivery may have nothing more to do, while another
-// stage here waits for what will not come.
+// The stage whose delivery failed may have no more instructions, while another
+// stage here waits for a value that will not arrive.
 void StepProgress::BreakByDeliveries(
     const std::shared_ptr<StepProgress>& progress) {
   for (const auto& of_stage : progress->mail) {

@@ -41,8 +41,8 @@ struct StepProgress {
   const uint64_t step;
   const std::vector<std::shared_ptr<MailLinks>> mail;
   const std::vector<std::shared_ptr<StepNumber>> numbers;
-  // The whole step has been enqueued on GPUs, so that the next one may be
-  // enqueued after it, or is over.
+  // Set when the whole step has been enqueued on GPUs, so that the next one may
+  // be enqueued after it, or when it is over.
   Promise<void> given;
   Promise<double> ran;     // the program has run; see StageGroup::Ran
   Promise<double> agreed;  // parameters are to be stepped; see

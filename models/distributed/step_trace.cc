@@ -54,12 +54,12 @@ std::vector<double> SharesOf(const std::vector<Span>& spans) {
   return shares;
 }
 
-// The times of instructions in milliseconds.
+// The times of one worker's instruction in milliseconds.
 struct TimedParts {
   Instruction instruction;
   InstructionTime ms = {};
 };
-// Returns those of one worker, in the order of its spans.
+// Returns the times of one worker's instructions, in the order of its spans.
 std::vector<TimedParts> PartsOf(const std::vector<Span>& spans) {
   std::vector<TimedParts> parts;
   const std::vector<double> shares = SharesOf(spans);

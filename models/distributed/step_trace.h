@@ -65,7 +65,8 @@ class StepTrace {
 // The share of the time of copies during which some device computes.
 double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 
-// What one worker reports of its program, which began when the trace did.
+// Returns what one worker reports of its program, which began when the trace
+// did.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
 
 // Collects the milliseconds of the instructions, of micro-batches of these

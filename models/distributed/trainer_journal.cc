@@ -23,8 +23,9 @@ namespace fs = std::filesystem;
 constexpr char kTraining[] = "training";
 constexpr char kState[] = "state";
 constexpr char kWriter[] = "writer", kKeepers[] = "keepers";
-// Entries that are found may be gone when they are read, because the trainer
-// before has written later ones.
+// An entry may vanish between listing and reading it, because an earlier
+// trainer that is still running has written newer ones; the folder is then read
+// again.
 constexpr int kMostReadings = 100;
 
 struct EntryFile {
@@ -38,7 +39,7 @@ std::string PathOf(const std::string& folder, uint64_t trainer, int64_t step) {
                       ".safetensors");
 }
 
-// What lies in the folder, but for files of others.
+// Lists the journal's entries in the folder; ignores other files.
 absl::StatusOr<std::vector<EntryFile>> FilesIn(const std::string& folder) {
   std::vector<EntryFile> files;
   std::error_code error;
@@ -63,7 +64,7 @@ absl::StatusOr<JournalEntry> Read(const EntryFile& file) {
   const auto training = read.tensors.find(kTraining);
   if (training == read.tensors.end() || training->second.numel() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(file.path, " is no entry of a trainer's journal"));
+        absl::StrCat(file.path, " is not an entry of a trainer's journal"));
   }
   const auto text = [&read](const char* key) {
     const auto found = read.metadata.find(key);
@@ -87,11 +88,12 @@ absl::Status WriteEntry(const std::string& path, const JournalEntry& entry) {
   content.metadata[kWriter] = entry.writer;
   content.metadata[kKeepers] = absl::StrJoin(entry.keepers, ",");
   const absl::Status written = WriteSafeTensors(path, content).status();
-  // PermissionDenied is for trainers that another has followed.
+  // PermissionDenied is only for trainers whose training another has taken
+  // over.
   return written.ok() ? written : absl::UnavailableError(written.message());
 }
 
-// Of the latest trainer, by steps.
+// Returns the latest trainer's entries, by step.
 absl::StatusOr<std::vector<JournalEntry>> ReadLatest(
     const std::string& folder) {
   ASSIGN_OR_RETURN(std::vector<EntryFile> files, FilesIn(folder));
@@ -116,7 +118,8 @@ absl::Status Remove(const EntryFile& file) {
       absl::StrCat("cannot remove ", file.path, ": ", error.message()));
 }
 
-// PermissionDenied if one of these is of a later trainer than this one.
+// Returns PermissionDenied if an entry of a trainer later than `trainer`
+// exists.
 absl::Status CheckLatest(const std::vector<EntryFile>& files,
                          uint64_t trainer) {
   const auto later = std::find_if(
@@ -126,7 +129,7 @@ absl::Status CheckLatest(const std::vector<EntryFile>& files,
   const auto entry = Read(*later);
   return absl::PermissionDeniedError(absl::StrCat(
       entry.ok() && !entry->writer.empty() ? entry->writer : "another trainer",
-      " has taken the training up: this trainer commands it no more"));
+      " has taken over the training, which this trainer no longer commands"));
 }
 
 }  // namespace
@@ -148,7 +151,7 @@ absl::StatusOr<TrainerJournal> TrainerJournal::Open(const std::string& folder) {
 }
 
 absl::Status TrainerJournal::Begin(uint64_t training) const {
-  // Of two that begin at a time, one links its file.
+  // If two processes begin at the same time, only one of them creates the link.
   const EntryFile aside{absl::StrCat(folder_, "/training-", training)};
   const std::string path = PathOf(folder_, 0, 0);
   RETURN_IF_ERROR(WriteEntry(aside.path, {.training = training}));

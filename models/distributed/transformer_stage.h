@@ -30,8 +30,8 @@ class TransformerStage final : public models::Transformer {
   using Exports =
       rpc::Methods<&TransformerStage::Make, &TransformerStage::Forward>;
 
-  // The PipelineOptions::routes for this number of stages: a tied model's token
-  // weight goes directly from the first stage to the last.
+  // Returns the PipelineOptions::routes for this number of stages: a tied
+  // model's token weight goes directly from the first stage to the last.
   static std::vector<StageRoute> RoutesOf(
       const models::TransformerOptions& options, int stages);
 

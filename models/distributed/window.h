@@ -38,9 +38,9 @@ struct WindowHandle {
   std::string gpu;  // the GPU's UUID (cuda::UuidOf)
 
   bool on_gpu() const { return !segment.empty(); }
-  // Whether this process made the window.
+  // Returns true if this process made the window.
   bool is_own() const;
-  // Whether the window is on the GPU that this process calls `device`.
+  // Returns true if the window is on the GPU that this process calls `device`.
   bool IsOn(Device device) const;
   static constexpr auto Fields() {
     return std::tuple{

@@ -31,8 +31,7 @@ struct HeldModule {
   std::shared_ptr<rpc::ObjectLock> lock;
 };
 
-// What a worker has of a training: modules, each with a prefix for the names of
-// its tensors, and optimizers.
+// A module of a training's state, with a prefix for its tensors' names.
 struct ShardModule {
   std::string prefix;
   RRef<HeldModule> module;
@@ -60,7 +59,7 @@ class WorkerState {
       const rpc::CallContext& call, const std::vector<ShardModule>& modules,
       const std::vector<ShardOptimizer>& optimizers);
 
-  // The locks of the modules and of the worker's parameters.
+  // Returns the locks of the modules and of the worker's parameters.
   const std::vector<std::shared_ptr<rpc::ObjectLock>>& locks() const {
     return locks_;
   }

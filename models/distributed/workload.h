@@ -25,7 +25,8 @@ struct StageCosts {
   }
 };
 
-// Of at least one value; of two in the middle their mean.
+// Returns the median; for an even number, the mean of the two in the middle.
+// `values` must not be empty.
 double MedianOf(std::vector<double> values);
 
 // The stages and micro-batches that a schedule is made for. Plain data.
@@ -59,7 +60,7 @@ struct Workload {
 
   int stages() const { return static_cast<int>(worker_of_stage.size()); }
   int workers() const;
-  // The number of stages of each worker.
+  // Returns the number of stages of each worker.
   std::vector<int> stages_of_worker() const;
   StageCosts costs_of(int stage) const;
   double size_of(int micro_batch) const;
@@ -81,7 +82,8 @@ class CostMeter {
         tails_(stages),
         copies_(stages == 0 ? 0 : stages - 1) {}
 
-  // Of the time of a BW, `tail` came when its result was on its way.
+  // Adds the time of an instruction. Of a BW's time, `tail` came when its
+  // result was already on its way.
   void Add(const Instruction& instruction, double size, double time,
            double tail = 0);
   // Adds a copy of one micro-batch, in either direction. Copies that skip
@@ -89,10 +91,10 @@ class CostMeter {
   void AddCopy(int from_stage, int to_stage, double time);
   void AddStart(double time) { starts_.Add(1, time); }
   void AddGap(double time) { gaps_.Add(1, time); }
-  // The mean costs for a micro-batch of size 1; 0 if nothing was added. If a
-  // stage had only BW, two thirds of it count as B.
+  // Returns the mean costs for a micro-batch of size 1; 0 if nothing was added.
+  // If a stage had only BW, two thirds of it count as B.
   std::vector<StageCosts> Mean() const;
-  // The mean Workload::transfers; empty if no copy was added.
+  // Returns the mean Workload::transfers; empty if no copy was added.
   std::vector<double> Transfers() const;
   // Sets costs, transfers, tails, start and gap of `work` to their means.
   void Describe(Workload& work) const;

@@ -41,8 +41,8 @@ std::shared_ptr<GraphedStep::Recording> GraphedStep::Record(
   auto recording = std::make_shared<Recording>();
   for (const Tensor& x : inputs)
     recording->inputs.push_back(Tensor::EmptyLike(x));
-  // The graph allocates its own memory, so what the normal calls have cached is
-  // not needed any more.
+  // The graph allocates its own memory, so memory that the normal calls have
+  // cached can be released.
   for (Device device : devices_) {
     Synchronize(device);
     ReleaseCachedGpuMemory(device);

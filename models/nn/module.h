@@ -134,7 +134,8 @@ class Module {
   const std::vector<Named<std::shared_ptr<Module>>>& children() const {
     return children_;
   }
-  // The generators that forwards draw from, of this module and all below it.
+  // Returns the generators that forwards draw from, of this module and all
+  // below it.
   std::vector<Generator*> Generators() const;
   // Returns each generator's state, i64 [3] (seed, draws, replayed draws), by
   // the name of its module and its number there: "layer1.dropout.0".
@@ -165,7 +166,8 @@ class Module {
 
   void ZeroGrad();
 
-  // Parameters and buffers by name, sharing memory with the module.
+  // Returns the parameters and buffers by name; they share memory with the
+  // module.
   StateMap StateDict() const;
   // Copies values in, casting where needed. InvalidArgument lists every key
   // that is missing, unexpected or of another shape; nothing is written then.

@@ -16,7 +16,7 @@
 
 namespace baton::nn {
 
-// When graphs are recorded.
+// Says when graphs are recorded.
 struct RecordingOptions {
   // The number of calls on inputs of one kind, 1 or more, that run normally
   // before a recording of that kind is made. They select algorithms and create

@@ -74,7 +74,8 @@ class PostponedStatistics {
    private:
     PostponedStatistics* const former_;
   };
-  // Returns that of the innermost scope on this thread; null outside of one.
+  // Returns the postponed statistics of the innermost scope on this thread;
+  // null outside of one.
   static PostponedStatistics* Current();
 
   // Returns the tensor [2, C] that the statistics of a layer's next batch must

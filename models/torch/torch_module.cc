@@ -26,8 +26,9 @@ using Tensors = std::vector<Tensor>;
 
 constexpr char kOp[] = "torch_module";
 
-// A recorded forward: inputs and outputs in torch's graph, and Baton's tensors
-// whose writing would spoil that graph without torch's knowing.
+// A recorded forward: its inputs and outputs in torch's graph, and the Baton
+// tensors that must not be written before the backward, because torch would not
+// notice.
 class TorchNode final : public autograd::Node {
  public:
   TorchNode(Device device, TorchValues inputs, TorchValues outputs,
@@ -70,7 +71,8 @@ class TorchNode final : public autograd::Node {
     }
     Tensors results(inputs_.size());
     if (outputs.empty() || wanted.empty()) return results;
-    // Whether Baton's graph is retained is known no sooner than by Release.
+    // torch's graph is always retained: whether Baton retains its own is known
+    // only when Release is called.
     const TorchValues found = ::torch::autograd::grad(
         outputs, wanted, gradients, /*retain_graph=*/true,
         /*create_graph=*/false, /*allow_unused=*/true);
@@ -187,7 +189,8 @@ TorchValues TorchModule::CallTorch(const TorchValues& inputs) const {
   return outputs;
 }
 
-// Torch reads, and writes, on the current stream.
+// Makes earlier uses of parameters and buffers on other streams precede
+// torch's, which run on the current stream.
 void TorchModule::UseState() const {
   const Stream stream = CurrentStream(device());
   for (const auto& parameter : state().parameters) {

@@ -18,35 +18,38 @@
 // Needs a tree with BATON_TORCH=ON (docs/torch.md).
 namespace baton::nn {
 
-// A torch::nn::Module as a module of Baton: it computes forward and backward,
-// in the memory of Baton's tensors and without copies, and Baton does the rest.
+// Wraps a torch::nn::Module as a module of Baton. Torch computes forward and
+// backward directly in the memory of Baton's tensors, without copies; Baton
+// does everything else.
 //
 //   struct Front final : nn::TorchModule {
 //     Front() : TorchModule(torch::nn::Sequential(torch::nn::Linear(8, 4),
 //                                                 torch::nn::Tanh())) {}
-//     static std::unique_ptr<Front> Make() { return std::make_unique<Front>();
-//     } using Exports = rpc::Methods<&Front::Make, &Front::Forward>;
+//     static std::unique_ptr<Front> Make() {
+//       return std::make_unique<Front>();
+//     }
+//     using Exports = rpc::Methods<&Front::Make, &Front::Forward>;
 //   };
 //
-// Parameters and buffers have torch's names, so that states fit both. A forward
-// that is recorded is one node of the graph, and its backward is torch's
-// autograd; it throws Error where an input, an output or a parameter was
-// written in between. To, LowerPrecision, modes and requires_grad hold for the
-// torch module from the next forward on. What it draws (dropout) is from
-// torch's own generator, so that a forward that is run again (RerunScope) draws
-// other numbers. On GPUs torch works on Baton's current stream, and its forward
-// is not to be recorded (core/graph.h).
-// Thread-compatible; Forward counts as a write while training.
+// Parameters and buffers have torch's names, so both libraries can load a saved
+// state. Baton records each forward as one node of its graph, whose backward
+// runs torch's autograd; this throws Error if an input, an output or a
+// parameter was written in between. To, LowerPrecision, training mode and
+// requires_grad take effect on the torch module at its next forward. Dropout
+// draws from torch's own generator, so a forward that is run again (RerunScope)
+// draws other numbers. On GPUs torch uses Baton's current stream, and the
+// forward cannot be recorded (core/graph.h). Thread-compatible; Forward counts
+// as a write while training.
 class TorchModule : public TorchPart {
  public:
   using TorchValues = std::vector<at::Tensor>;
   using TorchForward = std::function<TorchValues(const TorchValues&)>;
 
-  // `forward` is what `module` computes of all that it takes: for those of
-  // several values. It must not write what it is given.
+  // For modules with several inputs or outputs: `forward` runs `module` on the
+  // inputs and returns the outputs. It must not write to the inputs.
   TorchModule(std::shared_ptr<::torch::nn::Module> module,
               TorchForward forward);
-  // A module whose forward takes and gives one tensor.
+  // For a module whose forward takes one tensor and returns one.
   template <typename M>
   explicit TorchModule(const std::shared_ptr<M>& module)
       : TorchModule(module, [module = module.get()](const TorchValues& values) {
@@ -56,7 +59,8 @@ class TorchModule : public TorchPart {
   explicit TorchModule(const ::torch::nn::ModuleHolder<M>& module)
       : TorchModule(module.ptr()) {}
 
-  // Of one value; throws Error where the torch module throws or gives several.
+  // Takes and returns one value. Throws Error if the torch module throws or
+  // returns several values.
   Variable Forward(const Variable& x) override;
   std::vector<Variable> ForwardAll(
       const std::vector<Variable>& values) override;
@@ -66,7 +70,7 @@ class TorchModule : public TorchPart {
   std::vector<Variable> Compute(const std::vector<Variable>& values);
   TorchValues CallTorch(const TorchValues& inputs) const;
   void UseState() const;
-  // `values` are those that were given, and all parameters.
+  // `values` are the inputs, followed by all parameters.
   std::vector<Variable> Record(const std::vector<Variable>& values,
                                TorchValues inputs, TorchValues outputs,
                                const std::vector<Tensor>& results) const;

@@ -12,7 +12,7 @@
 namespace baton::nn {
 namespace {
 
-// Puts Baton's tensor in the place of torch's where it is another.
+// Replaces torch's tensor by Baton's unless they share memory.
 void PutIn(const at::Tensor& torch, const Tensor& tensor) {
   if (!SameMemory(torch, tensor)) torch.set_data(ToTorch(tensor));
 }

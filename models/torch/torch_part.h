@@ -17,8 +17,9 @@ namespace baton::nn {
 
 class TorchPart;
 
-// What a torch module and all below it have, in the order in which Baton's side
-// registered it; what is there twice is listed once.
+// The parameters, buffers and modules of a torch module and all modules below
+// it, in the order in which Baton registered them. One that occurs twice is
+// listed once.
 struct TorchState {
   struct Parameter {
     at::Tensor torch;
@@ -33,21 +34,22 @@ struct TorchState {
   std::vector<TorchPart*> parts;  // each before those below it
 };
 
-// Baton's side of one torch module: parameters and buffers in the memory of
-// torch's, children for its children, under the same names. A parameter that
-// torch does not train requires no grad here. Thread-compatible.
+// Represents one torch module in Baton: its parameters and buffers share memory
+// with torch's, and its children stand for torch's children, under the same
+// names. A parameter that torch does not train does not require grad here
+// either. Thread-compatible.
 class TorchPart : public Module,
                   public std::enable_shared_from_this<TorchPart> {
  public:
-  // Adds to `state` what there is. Throws Error for a parameter or buffer that
-  // Baton has no tensor for.
+  // Adds the module's parameters, buffers and children to `state`. Throws Error
+  // if Baton has no dtype or layout for a parameter or buffer.
   TorchPart(std::shared_ptr<::torch::nn::Module> module,
             std::shared_ptr<TorchState> state);
 
  protected:
   const TorchState& state() const { return *state_; }
-  // Tells torch of all parts what was done on Baton's side since: modes, other
-  // tensors in the place of parameters and buffers, and what requires grad.
+  // Applies changes that were made through Baton to all torch modules: training
+  // mode, replaced parameters and buffers, and requires_grad.
   void TellTorch() const;
 
  private:
@@ -56,7 +58,7 @@ class TorchPart : public Module,
   void AddParts();
 
   const std::shared_ptr<::torch::nn::Module> module_;
-  const std::shared_ptr<TorchState> state_;  // of the root
+  const std::shared_ptr<TorchState> state_;  // shared with the root module
 };
 
 }  // namespace baton::nn

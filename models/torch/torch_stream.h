@@ -9,10 +9,10 @@
 
 namespace baton::nn {
 
-// While one lives, what the calling thread gives torch to do on `device` goes
-// to Baton's current stream there, in order with Baton's ops. On the CPU it is
-// nothing. Throws Error for a GPU where LibTorch or Baton was built without
-// CUDA. Confined to its thread.
+// While it lives, torch enqueues the calling thread's work for `device` on
+// Baton's current stream, in order with Baton's ops. Has no effect for the CPU.
+// Throws Error for a GPU if LibTorch or Baton was built without CUDA. Confined
+// to its thread.
 class TorchStream {
  public:
   explicit TorchStream(Device device);

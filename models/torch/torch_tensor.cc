@@ -51,7 +51,8 @@ DType DTypeOf(at::ScalarType type) {
   }
 }
 
-// The view of `storage` that `torch` is; undefined where it reaches outside.
+// Returns the view of `storage` with torch's place, shape and strides;
+// undefined if it does not lie within the storage.
 Tensor ViewOf(const std::shared_ptr<Storage>& storage, DType dtype,
               const at::Tensor& torch) {
   const auto* const base = static_cast<const char*>(storage->data());
@@ -97,7 +98,7 @@ Tensor FromTorch::Bring(const at::Tensor& torch) {
     return wrapped;
   }
   Tensor view = ViewOf(known->second, DTypeOf(torch.scalar_type()), torch);
-  // Beside what was brought, in memory that only torch knows whole.
+  // The memory is only partly known to Baton, so the elements are copied.
   return view.defined() ? view : Wrapped(torch.detach().clone());
 }
 

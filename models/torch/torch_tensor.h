@@ -13,8 +13,9 @@
 #include "core/storage.h"
 #include "core/tensor.h"
 
-// Torch's tensors and Baton's in the same memory. On a GPU both are used on the
-// calling thread's current stream (TorchStream), and nobody waits on the host.
+// Conversions between torch's and Baton's tensors, which share memory. On a GPU
+// both libraries must use the calling thread's current stream (TorchStream), so
+// the host never waits.
 namespace baton::nn {
 
 // Runs `fn` and turns torch's errors into Error(InvalidArgument).
@@ -27,26 +28,28 @@ auto WithTorchErrors(Fn&& fn) {
   }
 }
 
-// The same elements for torch; undefined of an undefined one. Throws Error, and
-// c10::Error, for a dtype that torch has not.
+// Returns a torch tensor with the same elements; undefined for an undefined
+// one. Throws Error or c10::Error for a dtype that torch does not have.
 at::Tensor ToTorch(const Tensor& tensor);
 
-// Torch's tensors for Baton. What lies in memory that came from Baton, or that
-// was brought before, shares the storage of that tensor as views do, so that
-// each knows when the other is written. Thread-compatible.
+// Converts torch's tensors to Baton's. If the memory of a torch tensor came
+// from Baton, or was converted before, the result shares the storage of that
+// Baton tensor, as a view does, so that each tensor sees writes to the other.
+// Thread-compatible.
 class FromTorch {
  public:
-  // `torch` lies in the memory of `tensor`.
+  // Registers that `torch` lies in the memory of `tensor`.
   void Know(const at::Tensor& torch, const Tensor& tensor);
-  // Undefined of an undefined one. Throws Error, and c10::Error, for what Baton
-  // has no tensor for (complex numbers, sparse tensors).
+  // Returns the Baton tensor; undefined for an undefined one. Throws Error or
+  // c10::Error for what Baton does not support (complex numbers, sparse
+  // tensors).
   Tensor Bring(const at::Tensor& torch);
 
  private:
   std::map<const c10::StorageImpl*, std::shared_ptr<Storage>> known_;
 };
 
-// Whether both have the same elements in the same memory.
+// Returns true if both have the same elements in the same memory.
 bool SameMemory(const at::Tensor& torch, const Tensor& tensor);
 
 }  // namespace baton::nn

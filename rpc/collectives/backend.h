@@ -25,18 +25,20 @@ class CollectiveBackend {
   // work on that device comes after it.
   virtual bool waits() const = 0;
 
-  // Called once at a time, in the order of the sequence numbers. The future
-  // becomes OK when the result is in `out`, or at once while a graph is being
-  // recorded. Errors: DeadlineExceeded once the deadline has passed;
-  // FailedPrecondition if another member calls something else; Unavailable if a
-  // member that is needed is gone; the status given to Abort. After an error
-  // nothing more is run, and `out` is unspecified.
+  // Runs one collective. Called by one thread at a time, in the order of the
+  // sequence numbers. The future becomes OK when the result is in `out`, or at
+  // once while a graph is being recorded. Errors: DeadlineExceeded once the
+  // deadline has passed; FailedPrecondition if another member calls something
+  // else; Unavailable if a needed member is gone; the status given to Abort.
+  // After an error nothing more is run, and `out` is unspecified.
   virtual Future<void> Run(const CollectiveWork& work) = 0;
 
-  // Any thread: the collectives under way and all later ones fail with `why`.
+  // Fails the collectives under way and all later ones with `why`. Any thread
+  // may call it.
   virtual void Abort(const absl::Status& why) = 0;
-  // Any thread: a member has left in an orderly way. What it had sent before is
-  // still delivered; waiting for more from it fails with `why`.
+  // Call this when a member has left in an orderly way; any thread may. What
+  // the member sent before is still delivered; waiting for more from it fails
+  // with `why`.
   virtual void Leave(int rank, const absl::Status& why) = 0;
 };
 

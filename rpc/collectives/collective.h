@@ -29,8 +29,8 @@ enum class CollectiveKind : uint8_t {
   kScatter,
   kAllToAll,
   kBarrier,
-  kReplay,  // of a graph with `count` recorded collectives
-  kSend,    // these two only in records
+  kReplay,  // a graph's replay with `count` recorded collectives
+  kSend,    // these two occur only in records
   kReceive,
 };
 
@@ -40,8 +40,8 @@ struct Collective {
   CollectiveKind kind = CollectiveKind::kBarrier;
   ReduceOp op = ReduceOp::kSum;
   DType dtype = DType::kF32;
-  int64_t count = 0;  // elements a member sends or receives, the lesser
-  // Rank in the group, or of the other end of a send or receive; -1: all
+  int64_t count = 0;  // elements that a member sends or receives, the lesser
+  // The root's rank, or that of the other end of a send or receive; -1 if all
   // members do the same.
   int32_t root = -1;
   MemoryFormat format = MemoryFormat::kContiguous;

@@ -22,8 +22,8 @@ namespace baton::rpc {
 
 class ProcessGroup;
 
-// Registers the functions that the members of a group call on each other. Every
-// worker that is to be in a group needs them in its registry.
+// Registers the functions that members of a group call on each other. The
+// registry of every worker that is to be in a group needs this.
 void RegisterCollectives(Registry& registry);
 
 // Attaches a Collectives to an agent. Call it before the agent serves calls:

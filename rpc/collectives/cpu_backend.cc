@@ -300,8 +300,8 @@ absl::Status CpuBackend::ReduceScatter(const Task& task) {
   });
 }
 
-// Block i of the input goes to rank i, and block i of the output comes from it.
-// What a member gives a root, or gets of it, is one block.
+// Block i of the input goes to rank i, and block i of the output comes from
+// rank i. A member sends one block to a root, or receives one from it.
 absl::Status CpuBackend::MoveBlocks(const Task& task, CollectiveKind kind) {
   const bool gathers = kind == CollectiveKind::kGather;
   const bool scatters = kind == CollectiveKind::kScatter;

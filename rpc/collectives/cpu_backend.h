@@ -13,11 +13,11 @@
 namespace baton::rpc {
 
 // Runs collectives of CPU tensors over the queues between the members. Large
-// tensors go around a ring in parts, so that several parts are under way at
-// once; each element is reduced by one member, so that all members get the same
-// bits. For a small all_reduce every member sends its elements to all others,
-// and each reduces them in the order of the ranks. Sums of bf16 and f16 are
-// rounded at each member.
+// tensors go around a ring in parts, several of which are under way at once if
+// the queues have enough slots. Each element is reduced by one member, so that
+// all members get the same bits. For a small all_reduce every member sends its
+// elements to all others, and each reduces them in the order of the ranks. Sums
+// of bf16 and f16 are rounded at each member.
 class CpuBackend final : public CollectiveBackend {
  public:
   CpuBackend(int rank, std::vector<SlotQueues::Ends> ends, SlotQueueSize size,
@@ -54,7 +54,7 @@ class CpuBackend final : public CollectiveBackend {
   };
 
   absl::Status Carry(const CollectiveWork& work);
-  // Copies the tensors into one, and carries that.
+  // Copies several tensors into one, and carries that.
   absl::Status CarrySeveral(const CollectiveWork& work);
   Task TaskOf(const CollectiveWork& work) const;
   absl::Status AllReduce(const Task& task);
@@ -63,7 +63,7 @@ class CpuBackend final : public CollectiveBackend {
   absl::Status Reduce(const Task& task);
   absl::Status AllGather(const Task& task);
   absl::Status ReduceScatter(const Task& task);
-  // gather, scatter and all_to_all.
+  // Carries out gather, scatter and all_to_all.
   absl::Status MoveBlocks(const Task& task, CollectiveKind kind);
 
   // Returns the rank `places` after this one on the ring.

@@ -18,7 +18,7 @@ namespace baton::rpc {
 // One collective, send or receive as a member called it. Plain data.
 struct FlightRecord {
   enum class State : uint8_t { kQueued, kRunning, kDone, kFailed };
-  // From 1, in each group; sends and receives are counted by themselves.
+  // Counts from 1 in each group, separately for sends and receives.
   uint64_t sequence = 0;
   Collective what;
   State state = State::kQueued;
@@ -36,9 +36,9 @@ class FlightRecorder {
  public:
   static constexpr size_t kKept = 64;  // records of ended calls
 
-  uint64_t Begin(const Collective& what);  // returns its number
+  uint64_t Begin(const Collective& what);  // returns the call's sequence number
   void Set(uint64_t sequence, FlightRecord::State state);
-  std::vector<FlightRecord> Records() const;  // in order
+  std::vector<FlightRecord> Records() const;  // oldest first
 
  private:
   mutable Mutex mutex_;

@@ -36,8 +36,8 @@ class MemberMailbox {
   // InvalidArgument if the letter's shape or dtype differs from `into`'s.
   Future<void> Deliver(Letter letter);
   Future<void> Receive(uint64_t from, int32_t tag, const Tensor& into);
-  // Fail: all waiting and later calls fail with `why`. FailFrom: only receives
-  // from that member do, unless their letter has arrived.
+  // Makes all waiting and later calls fail with `why`; FailFrom only receives
+  // from that member, unless their letter has arrived.
   void Fail(const absl::Status& why);
   void FailFrom(uint64_t from, const absl::Status& why);
 

@@ -32,8 +32,8 @@ struct GroupHello {
 
 // A worker's request to be in a group with others. Plain data.
 struct GroupRequest {
-  std::string key;                // the same at all members, unique per group
-  std::vector<WorkerInfo> seats;  // the same at all members
+  std::string key;                // equal at all members, unique for the group
+  std::vector<WorkerInfo> seats;  // equal at all members
   int32_t seat = 0;
   bool survivors = false;  // if true, lost workers are left out
   int64_t patience_ms = 0;

@@ -39,16 +39,15 @@ class MessageQueues : public std::enable_shared_from_this<MessageQueues> {
   explicit MessageQueues(std::shared_ptr<FutexEvent> wakeup)
       : wakeup_(std::move(wakeup)) {}
 
-  // Adds the chunk of a call. ResourceExhausted if the sender did not wait for
-  // room.
+  // Adds the chunk of a call. ResourceExhausted if the sender has not waited
+  // for room.
   Future<void> Deliver(ChunkMessage message);
   // Returns the receiving end of the queue from the sender with this ticket.
   // Call it once for each sender.
   std::unique_ptr<SlotReceiver> In(uint64_t from);
 
-  // What a sending end needs: `make` returns a tensor of `bytes` bytes to be
-  // sent, `send` makes the call. `wakeup` is used to wake the sender when there
-  // is room.
+  // What a sending end needs: `make` returns a tensor of `bytes` bytes to send,
+  // `send` makes the call, and `wakeup` wakes the sender when there is room.
   struct Sender {
     uint64_t ticket = 0;
     std::function<Tensor(size_t bytes)> make;

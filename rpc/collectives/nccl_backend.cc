@@ -134,7 +134,7 @@ class NcclBackend::Watch {
   absl::Status WhyLate(const Waiting& waiting) const;
 
   const std::shared_ptr<cuda::NcclGroup> group_;
-  // Used by Ask alone.
+  // Only Ask uses these.
   Clock::time_point last_look_{};
   std::deque<Waiting> waiting_;
   mutable Mutex mutex_;
@@ -298,7 +298,7 @@ absl::Status NcclBackend::Give(const CollectiveWork& work) {
   return absl::UnimplementedError("GPUs have no such collective");
 }
 
-// The only member copies its input to its output.
+// For a group with one member: copies its input to its output.
 absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
   return CatchErrors([&] {
     if (!work.in.defined() || !work.out.defined()) return;
@@ -309,8 +309,8 @@ absl::Status NcclBackend::GiveAlone(const CollectiveWork& work) const {
 
 void NcclBackend::Abort(const absl::Status& why) {
   const auto waiting = watch_->Refuse(why);
-  // NCCL is aborted first: a waiter that goes on may make a call that the
-  // driver blocks until the GPU is idle.
+  // Aborts NCCL before waking waiters, because a waiter may make a call that
+  // the driver blocks until the GPU is idle.
   if (group_ != nullptr) group_->Abort();
   for (const auto& promise : waiting) promise.Set(why);
 }

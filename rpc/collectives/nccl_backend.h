@@ -32,10 +32,10 @@ class NcclBackend final : public CollectiveBackend {
   void Abort(const absl::Status& why) override;
   void Leave(int rank, const absl::Status& why) override;
 
-  // The stream that the collectives run on.
+  // Returns the stream on which the collectives run.
   Stream stream() const;
-  // Waits until all work given to Run so far has ended. DeadlineExceeded says
-  // that it has not.
+  // Waits until all work given to Run so far has ended. Returns
+  // DeadlineExceeded if it has not by the deadline.
   absl::Status AwaitEnd(std::chrono::steady_clock::time_point deadline) const;
 
  private:

@@ -28,7 +28,7 @@ namespace baton::rpc {
 class NcclBackend;
 
 struct GroupOptions {
-  std::string name = "world";  // the same at all members; also in messages
+  std::string name = "world";  // equal at all members; messages contain it
   // The names of the workers, in the order of their ranks; empty: all workers
   // of the cluster except spares (rpc/spares.h).
   std::vector<std::string> members{};
@@ -36,8 +36,8 @@ struct GroupOptions {
   std::chrono::milliseconds timeout{60'000};
   // Members on one machine exchange elements through shared memory.
   bool shared_memory = true;
-  // If every member has declared a GPU of its own (rpc/worker.h), tensors on
-  // these GPUs use NCCL. Must be the same at all members.
+  // If every member has declared its own GPU (rpc/worker.h), NCCL runs
+  // collectives of tensors on these GPUs. Must be equal at all members.
   bool gpus = true;
 };
 
@@ -80,7 +80,7 @@ struct CollectiveOptions {
 class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
  public:
   using Made = Future<std::shared_ptr<ProcessGroup>>;
-  // Once all members have called it.
+  // Makes a group. Done once all members have called it.
   static Made Make(Agent& agent, GroupOptions options = {});
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
@@ -90,7 +90,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(members_.size()); }
   const std::vector<WorkerInfo>& members() const { return members_; }
-  // Returns how elements come from a member: "shared memory", "messages",
+  // Returns the path of elements from a member: "shared memory", "messages" or
   // "self".
   std::string PathFrom(int rank) const;
   // Returns OK if tensors on this device can be used; InvalidArgument says why
@@ -143,7 +143,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // Ends when all members have called it and the group's earlier work on this
   // member's GPU has ended.
   Future<void> Barrier(const CollectiveOptions& options = {});
-  // Tensors may have any strides. A Send ends when it has been received.
+  // Tensors may have any strides. A Send is done when the tensor has been
+  // received.
   Future<void> Send(const Tensor& tensor, int to, int tag = 0,
                     const CollectiveOptions& options = {});
   Future<void> Receive(const Tensor& into, int from, int tag = 0,
@@ -157,7 +158,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // sends and receives in theirs.
   std::vector<FlightRecord> records() const;
 
-  // Called for messages of other members and for changes of membership.
+  // These are called for messages of other members and for changes of
+  // membership.
   Future<void> TakeChunk(const ChunkMessage& chunk);
   Future<void> TakeLetter(const Letter& letter);
   void OnBroken(const absl::Status& why);
@@ -196,8 +198,8 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   Clock::time_point DeadlineOf(const CollectiveOptions& options) const;
   absl::Status CheckTensors(const Collective& what, const Tensor& in,
                             const Tensor& out) const;
-  // Fails a call that is still queued at its deadline. Returns 0 if those
-  // before it must end earlier anyway.
+  // Sets a timer that fails a call which is still queued at its deadline.
+  // Returns 0 if calls before it must end earlier anyway.
   Timer::Id AlarmForLocked(const CollectiveWork& work,
                            const Promise<void>& promise)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(post_mutex_);

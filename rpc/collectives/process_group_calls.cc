@@ -30,7 +30,7 @@ Collective Describe(Kind kind, const Tensor& tensor, int root = -1,
   return what;
 }
 
-// For calls that the host makes.
+// Refuses recording, for calls that the host makes.
 absl::Status CheckNotRecorded(absl::string_view call) {
   if (!Graph::IsRecording()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
@@ -229,7 +229,7 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
   const Timer::Id alarm = AlarmForLocked(work, promise);
   thread_.Post([self = shared_from_this(), &backend, work = std::move(work),
                 promise, alarm] {
-    // From here on the backend looks after the deadline.
+    // From here on the backend enforces the deadline.
     if (alarm != 0) self->agent_.timer().Cancel(alarm);
     self->Run(backend, work, promise);
   });
@@ -239,8 +239,8 @@ Future<void> ProcessGroup::Post(CollectiveWork work,
 Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
                                 const CollectiveOptions& options) {
   if (to < 0 || to >= size() || to == rank_ || !tensor.defined()) {
-    return ReadyFuture<void>(absl::InvalidArgumentError(
-        absl::StrCat("send: no tensor, or no other member, of rank ", to)));
+    return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
+        "send: expected a tensor and another member's rank, got rank ", to)));
   }
   if (const absl::Status checked = CheckNotRecorded("send"); !checked.ok())
     return ReadyFuture<void>(checked);
@@ -266,7 +266,8 @@ Future<void> ProcessGroup::Receive(const Tensor& into, int from, int tag,
                                    const CollectiveOptions& options) {
   if (from < 0 || from >= size() || from == rank_ || !into.defined()) {
     return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
-        "receive: no tensor, or no other member, of rank ", from)));
+        "receive: expected a tensor and another member's rank, got rank ",
+        from)));
   }
   if (const absl::Status checked = CheckNotRecorded("receive"); !checked.ok())
     return ReadyFuture<void>(checked);

@@ -54,8 +54,8 @@ Future<void> ProcessGroup::Begin(CollectiveBackend& backend,
   }
 }
 
-// The calls before it end by their own deadlines. Hence only one that must end
-// before one of these needs a timer.
+// Earlier calls end by their own deadlines, so a call needs a timer only if it
+// must end before one of them.
 Timer::Id ProcessGroup::AlarmForLocked(const CollectiveWork& work,
                                        const Promise<void>& promise) {
   if (work.deadline >= latest_) {
@@ -68,7 +68,7 @@ Timer::Id ProcessGroup::AlarmForLocked(const CollectiveWork& work,
         const auto self = weak.lock();
         if (self == nullptr) return;
         self->agent_.executor().Post([self, what, sequence, promise] {
-          if (promise.future().ready()) return;  // its turn came just now
+          if (promise.future().ready()) return;  // it has ended meanwhile
           self->Fail(what, sequence,
                      absl::DeadlineExceededError(
                          "the calls before it have not ended in time"),
@@ -100,7 +100,7 @@ void ProcessGroup::Run(CollectiveBackend& backend, const CollectiveWork& work,
     before = gpu_->AwaitEnd(work.deadline);
   Future<void> ended = ReadyFuture<void>(before);
   if (before.ok()) {
-    // What a GPU runs is in a trace by itself.
+    // Work on a GPU has its own rows in a trace.
     std::optional<TraceSpan> span;
     if (backend.waits() && agent_.tracer()->on()) {
       span.emplace(*agent_.tracer(),

@@ -19,7 +19,8 @@
 namespace baton::rpc {
 namespace {
 
-// How often a member that waits for NCCL checks whether the group was broken.
+// The interval at which a member that waits for NCCL checks whether the group
+// was broken.
 constexpr std::chrono::milliseconds kGlance{50};
 
 template <size_t kSize>

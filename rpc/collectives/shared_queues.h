@@ -47,11 +47,12 @@ class SharedQueues : public std::enable_shared_from_this<SharedQueues> {
   static absl::StatusOr<std::shared_ptr<FutexEvent>> OpenWaker(
       const SharedQueuesHandle& handle);
 
-  // Returns the receiver's handle for its senders, which wake it by `wakeup`.
+  // Returns the receiver's handle for its senders, which wake it through
+  // `wakeup`.
   absl::StatusOr<SharedQueuesHandle> HandleFor(const FutexEvent& wakeup) const;
 
-  // Return the ends of one seat's queue. Call each once for each seat. `wakeup`
-  // wakes the other side.
+  // These return the two ends of one seat's queue; call each once per seat.
+  // `wakeup` wakes the other end.
   std::unique_ptr<SlotReceiver> In(int seat,
                                    std::shared_ptr<FutexEvent> wakeup);
   std::unique_ptr<SlotSender> Out(int seat, std::shared_ptr<FutexEvent> wakeup);

@@ -15,14 +15,14 @@
 // there are and how large they are (SlotQueueSize).
 namespace baton::rpc {
 
-// Equal for all queues of a group.
+// The number and size of slots, which are equal for all queues of a group.
 struct SlotQueueSize {
   int slots = 0;
   size_t slot_bytes = 0;
 
-  // Chosen so that a ring of all members can have a step for each of its stages
-  // under way, and so that the queues to one member take about 8 MB together,
-  // but 64 KB to 1 MB each.
+  // Chooses two slots per member, 8 to 16: a ring of up to 8 members can have a
+  // step of each of `members` stages under way. The queues to one member take
+  // about 8 MB together, but each takes 64 KB to 1 MB.
   static SlotQueueSize For(int members) {
     constexpr size_t kBytes = size_t{8} << 20, kLeast = size_t{64} << 10,
                      kMost = size_t{1} << 20, kPage = 4096;

@@ -33,7 +33,7 @@ struct SlotStep {
   int64_t count = 0;               // elements
 };
 
-// All queues of one member of a group. Waits for their chunks and slots. Move
+// All queues of one member of a group; waits for their chunks and slots. Move
 // is confined to one thread; the rest is thread-safe.
 class SlotQueues {
  public:
@@ -42,14 +42,14 @@ class SlotQueues {
     std::unique_ptr<SlotReceiver> in;
     std::unique_ptr<SlotSender> out;
   };
-  // `ends` are those to each member, by rank; this member's own are null.
-  // `wakeup` wakes this member.
+  // `ends` are the queue ends for each member, by rank; this member's own are
+  // null. `wakeup` wakes this member.
   SlotQueues(std::vector<Ends> ends, SlotQueueSize size,
              std::shared_ptr<FutexEvent> wakeup);
 
   SlotQueueSize size() const { return size_; }
 
-  // What the steps of one collective have in common.
+  // The values that all steps of one collective share.
   struct Terms {
     uint64_t tag = 0;
     DType dtype = DType::kF32;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/sim/transport.h"
 
-// How connections begin and end.
+// Makes and breaks connections.
 namespace baton::sim {
 namespace {
 
@@ -39,7 +39,7 @@ void SimTransport::Reset(const std::string& address, uint64_t connection) {
   });
 }
 
-// The machine of a process that has ended refuses what comes for it.
+// If the peer's process has ended, its machine refuses the connection.
 void SimTransport::TryToDial(Peer& peer) {
   peer.connection = exchange_.NewConnection();
   const std::string name = peer.info.name;
@@ -104,7 +104,7 @@ void SimTransport::OnHello(const Hello& hello) {
   Peer& peer = peers_[hello.from.name];
   if (found == peers_.end()) peer.info = hello.from;
   if (!(peer.info == hello.from)) Replace(peer, hello.from);
-  // Where both dial, the connection of the lower name is kept.
+  // If both dial, the connection that the lower name dialled is kept.
   if (peer.state == State::kDialing && self_.name < hello.from.name) return;
   if (peer.state == State::kUp) {
     Break(peer, absl::UnavailableError("the peer has connected again"), true);

@@ -12,9 +12,9 @@ namespace baton::sim {
 
 void RegisterDifferentiation(rpc::Registry& registry);
 
-// Computes a value through two workers, one after the other, in a context of
-// its own, and its gradient back through both. Fails the run where the gradient
-// is wrong; errors of calls are none. Waits for it.
+// Computes a value through two workers, one after the other, in its own
+// context, and its gradient back through both. Fails the run if the gradient is
+// wrong, but not if a call fails. Waits for the result.
 void Differentiate(rpc::Agent& agent, const std::string& first,
                    const std::string& second, const rpc::CallOptions& options);
 

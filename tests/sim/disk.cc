@@ -64,7 +64,8 @@ void Disk::Rename(const std::string& from, const std::string& to) {
   cached_[to] = {.group = World::Get().group(), .bytes = bytes, .before = from};
 }
 
-// Of a new name a machine may find the old one, or the new one; of bytes none.
+// After a power loss a renamed file has either name, and unflushed bytes are
+// gone.
 void Disk::LosePower(int group) {
   for (auto it = cached_.begin(); it != cached_.end();) {
     const auto& [path, cached] = *it;

@@ -14,31 +14,31 @@ namespace baton::sim {
 
 struct DiskOptions {
   uint64_t seed = 0;
-  Nanos longest{0};  // that a write or a flush takes
-  // That it takes up to `slowest`.
+  Nanos longest{0};  // of a write or a flush
+  // The probability that one takes up to `slowest`.
   double slow = 0;
   Nanos slowest{0};
 };
 
-// The disks of the simulated machines: posix.cc tells it of all calls that
-// write. Files are real ones, but what was not flushed is lost with the power,
-// and what is written takes time. The processes of a machine end with it. Used
-// by the thread that runs.
+// The disks of the simulated machines; posix.cc tells it of all calls that
+// write. Files are real, but writes take time, and a power loss destroys what
+// was not flushed. A machine's processes end with its power. Used by the
+// running thread.
 class Disk {
  public:
   static Disk& Get();
 
   void Begin(const DiskOptions& options);
-  // A process wrote to the file, after it has waited; returns how many bytes of
-  // these may be written at once.
+  // A process writes to the file: waits as long as that takes, and returns how
+  // many of the bytes to write at once.
   size_t Write(int file, size_t bytes);
   void Flush(int file_or_folder);
   void Rename(const std::string& from, const std::string& to);
-  // Loses what processes of this group have not flushed.
+  // Destroys what the processes of this group have not flushed.
   void LosePower(int group);
 
  private:
-  // A file whose bytes, or whose name, have not reached the disk.
+  // A file whose bytes, or whose new name, are not on the disk yet.
   struct Cached {
     int group = 0;
     bool bytes = false;

@@ -13,9 +13,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// From the look of the rendezvous at the leases to who is told by it.
+// From when the rendezvous checks the leases until a worker is told.
 constexpr milliseconds kToTell{200};
-// What a handler that runs already, or a thread that is late, may take.
+// The time for a handler that already runs, or a thread that is late.
 constexpr milliseconds kUnderWay{200};
 
 }  // namespace
@@ -76,7 +76,7 @@ void Ledger::Run(uint64_t number, int group, const rpc::WorkerInfo& from) {
   }
 }
 
-// Each of the two began the next epoch by itself, and it is the same one.
+// Both workers have begun the next epoch on their own, and it is the same one.
 bool Ledger::IsOfNewEpoch(const Call& call, int group) const {
   const auto& given_up = members_.at(call.group).last_given_up;
   const auto found = given_up.find(members_.at(group).self.incarnation);
@@ -96,8 +96,8 @@ void Ledger::Gone(uint64_t number) {
   object.gone = true;
   for (const auto& [group, handles] : object.handles) {
     if (handles == 0 || given_up_ > 0 || !world.alive(group)) continue;
-    // Of those that were given up nobody is bound to keep anything; who is told
-    // of that hears it after the tables are swept.
+    // Once a worker was given up, objects may go. Events say so only after the
+    // tables are swept, so this looks again later.
     world.After(0, kUnderWay, [this, number, group = group] {
       if (given_up_ > 0) return;
       World::Get().Fail(absl::StrCat("object ", number, " is gone, and worker ",
@@ -159,7 +159,7 @@ void Ledger::Ended(int group) {
   }
 }
 
-// Looks again when what disturbed the observer is over, and a lease later.
+// Checks again, one lease after the end of what disturbed the observer.
 void Ledger::CheckNotified(uint64_t incarnation, int observer, Nanos ended) {
   World& world = World::Get();
   const Nanos limit = std::max(ended, calm_at_) + lease_ + kToTell +

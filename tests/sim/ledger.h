@@ -15,21 +15,21 @@
 
 namespace baton::sim {
 
-// What has happened in the whole world, and whether it may: fails the run at
-// the step that breaks a promise (docs/design/simulator.md lists them). Takes
-// no lock. Used by the thread that runs.
+// Records what happens in the simulated world, and fails the run at the step
+// that breaks a promise (docs/design/simulator.md lists them). Takes no lock.
+// Used by the running thread.
 class Ledger {
  public:
   explicit Ledger(std::chrono::milliseconds lease) : lease_(lease) {}
 
-  // Calls. One that is begun must end, unless its worker does.
+  // Calls. A call that begins must end, unless its caller's process does.
   uint64_t Begin(int group, bool plain);
   void End(uint64_t call, const absl::Status& result);
-  // Its handler runs, in that group; `from` is who asked.
+  // The call's handler begins in that group; `from` is the caller.
   void Run(uint64_t call, int group, const rpc::WorkerInfo& from);
 
-  // Objects: made at most once, at one place, and gone no sooner than all
-  // handles to them.
+  // Objects. Each is made at most once, at one worker, and must not be
+  // destroyed before all handles to it.
   void Made(uint64_t object, int group);
   void Gone(uint64_t object);
   void Held(uint64_t object, int group, int handles);
@@ -38,32 +38,34 @@ class Ledger {
   void Joined(int group, const rpc::WorkerInfo& self,
               const std::vector<rpc::WorkerInfo>& others);
   void Event(int group, const rpc::MemberEvent& event);
-  // A worker begins to end; what it owns goes with it.
+  // A worker begins to leave; its objects go with it.
   void Leaving() { ++given_up_; }
-  // That worker has ended: all who counted on it must hear of it.
+  // The worker of that group has ended; all workers that knew it must hear of
+  // it.
   void Ended(int group);
-  // Until then nobody is held to what it hears of others.
+  // For this time, workers need not hear of others in time.
   void Disturb(Nanos length);
 
-  // Of workers that are there.
+  // These count only workers that are alive.
   size_t calls_open() const;
   std::string OpenCalls() const;
   size_t objects_alive() const;
   std::vector<uint64_t> members() const;  // their incarnations
   uint64_t calls() const { return calls_.size(); }
-  // How many workers have ended, or were given up by anybody, since then.
+  // Returns how many workers have ended, or were given up by another one, since
+  // then.
   size_t lost(Nanos since = Nanos(0)) const;
   bool IsLost(uint64_t incarnation, Nanos since = Nanos(0)) const;
 
  private:
   struct Call {
     int group = 0;
-    bool plain = false;  // leaves at once
+    bool plain = false;  // its handler returns at once
     Nanos begun{0};
     int runs = 0;
     bool ended = false;
     absl::Status result{};
-    bool did_not_run = false;  // as its caller was told
+    bool did_not_run = false;  // its caller was told so
   };
   struct Object {
     int group = 0;
@@ -73,18 +75,19 @@ class Ledger {
   struct Member {
     rpc::WorkerInfo self;
     std::set<uint64_t> known;               // incarnations
-    std::map<uint64_t, Nanos> given_up_at;  // that have not come back
+    std::map<uint64_t, Nanos> given_up_at;  // and have not come back
     std::map<uint64_t, Nanos> last_given_up;
   };
 
-  // When a worker ended, or until then was last given up: it may have come back
-  // in between.
+  // When a worker ended or, before that, was last given up; it may have come
+  // back since.
   struct Loss {
     Nanos at{0};
     bool ended = false;
   };
 
-  // Whether its caller had given up who runs it now before it made the call.
+  // Returns true if the caller had given up the worker that now runs the call
+  // before it made the call.
   bool IsOfNewEpoch(const Call& call, int group) const;
   void CheckNotified(uint64_t incarnation, int observer, Nanos ended);
 

@@ -18,20 +18,20 @@ struct NetworkOptions {
   uint64_t seed = 0;
   Nanos least_delay{50'000};
   Nanos most_delay{400'000};
-  // That a packet takes up to `slowest` instead.
+  // The probability that a packet takes up to `slowest` instead.
   double slow = 0;
   Nanos slowest{0};
-  // Of messages alone.
+  // These probabilities apply only to messages.
   double drop = 0;
   double duplicate = 0;
-  // What is lost ends its connection, as TCP's does; otherwise this stays, as
-  // no real one does, and an agent survives.
+  // If true, a lost message ends its connection, as with TCP. If false, the
+  // connection stays, which no real one does but an agent survives.
   bool resets = false;
 };
 
 // The machines, by number, and the ways between them. What is sent while a way
-// is closed arrives when it is open again, as what is sent by TCP does. Used by
-// the thread that runs.
+// is closed arrives when it is open again, as with TCP. Used by the running
+// thread.
 class Network {
  public:
   explicit Network(const NetworkOptions& options)
@@ -40,12 +40,11 @@ class Network {
   Rng& random() { return random_; }
   void Close(int from, int to, Nanos length);
   bool closed(int from, int to) const;
-  // Holds back what is large, which real connections send on a stream of its
-  // own.
+  // Holds back large messages, which real connections send on their own stream.
   void Clog(int from, int to, Nanos length);
-  // For how long yet.
+  // Returns how much longer the way is clogged.
   Nanos clogged(int from, int to) const;
-  // No message is lost or doubled any more.
+  // Opens all ways; from now on no message is lost or duplicated.
   void Heal() {
     options_.drop = options_.duplicate = 0;
     closed_until_.clear();
@@ -55,14 +54,15 @@ class Network {
   bool resets() const { return options_.resets; }
   bool DoublesOne() { return random_.Chance(options_.duplicate); }
 
-  // Runs `arrive` in `group` when the packet has come there. `ordered`: behind
-  // all that was sent before it on this way, and before what is sent later.
+  // Runs `arrive` in `group` when the packet has arrived. An `ordered` packet
+  // arrives after everything sent before it on this way, and before everything
+  // sent later.
   void Carry(int from, int to, int group, bool ordered, Task arrive);
 
  private:
   using Way = std::pair<int, int>;
   struct Traffic {
-    Nanos last{0};  // arrives
+    Nanos last{0};  // the last arrival
     Nanos fence{0};
   };
 

@@ -22,7 +22,7 @@ using std::chrono::seconds;
 dist::PipelineOptions OptionsOfPipeline() {
   dist::PipelineOptions options;
   options.split_size = Training::kSplit;
-  options.windows = dist::Windows::kOff;  // futexes, of which no world knows
+  options.windows = dist::Windows::kOff;  // their futexes are not simulated
   options.compute_threads = 1;
   options.step_timeout = seconds(10);
   return options;
@@ -89,7 +89,7 @@ void PipelineTrainer::GiveUp(const absl::Status& why) {
   Drop();
 }
 
-// At the first workers by rank, of which spares come last.
+// Makes the stages at the first workers by rank, spares last.
 absl::Status PipelineTrainer::MakeStages() {
   std::vector<rpc::WorkerInfo> workers = rpc::OthersButSpares(agent_);
   std::erase_if(workers, [this](const rpc::WorkerInfo& worker) {
@@ -135,7 +135,7 @@ void PipelineTrainer::Train() {
     for (int stage = 0; stage < training_.stages(); ++stage) LookAt(stage);
     const absl::Status finished = pipeline_->Finish();
     if (!finished.ok()) World::Get().Fail(finished.ToString());
-    log_.Over(options_.group);  // nobody takes it up
+    log_.Over(options_.group);  // from now on nobody takes it over
     waits_ = true;
     return Drop();
   }

@@ -19,9 +19,9 @@
 
 namespace baton::sim {
 
-// A worker that trains a recoverable pipeline whose stages other workers have.
-// Where it cannot go on it begins anew; once another trainer has taken over,
-// not while that one is there. Confined to its worker's thread.
+// A worker that trains a recoverable pipeline, whose stages are at other
+// workers. If it cannot continue, it begins anew; but after another trainer has
+// taken over, only once that one is gone. Confined to its worker's thread.
 class PipelineTrainer {
  public:
   // How long workers keep the states of a trainer with a journal.
@@ -30,17 +30,17 @@ class PipelineTrainer {
   struct Options {
     int group = 0;
     std::string journal{};  // may be empty
-    std::string other{};    // the worker that may train, too
+    std::string other{};    // the other worker that may train
     bool standby = false;   // trains only once the other one is lost
-    Nanos pace{0};          // from one step to the next, on average
+    Nanos pace{0};          // between steps, on average
   };
   PipelineTrainer(rpc::Agent& agent, Rng& random, const Training& training,
                   TrainingLog& log, Options options);
 
   static void Register(rpc::Registry& registry);
-  // Makes the pipeline, or takes its next step, or asks a stage for its state.
+  // Makes the pipeline, takes its next step, or checks the state of a stage.
   void Step();
-  // Lets go of all that it has.
+  // Drops the pipeline, the optimizer and the modules.
   void Drop();
 
  private:
@@ -59,10 +59,9 @@ class PipelineTrainer {
   const Training& training_;
   TrainingLog& log_;
   const Options options_;
-  bool waits_;  // while the other trainer is there
-  uint64_t refused_by_ =
-      0;           // its incarnation, which alone this one awaits; 0: any
-  Nanos next_{0};  // when the next step may begin
+  bool waits_;               // while the other trainer is there
+  uint64_t refused_by_ = 0;  // the incarnation to wait for; 0: any
+  Nanos next_{0};            // when the next step may begin
   std::vector<Stage> stages_;
   std::vector<dist::RecoveredModule> recovered_;
   std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;

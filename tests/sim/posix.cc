@@ -1,10 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The calls of POSIX by which Baton's threads start, wait, read clocks and
-// write files, as this program has them: they come before those of the C
-// library, for the C++ library as well. While no simulation runs they are what
-// they are elsewhere.
+// This program's versions of the POSIX calls by which Baton's threads start,
+// wait, read clocks and write files. They replace those of the C library, also
+// for the C++ library. While no simulation runs, they behave as the originals.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +32,7 @@ Function* Find(Function*& known, const char* name) {
   return known;
 }
 
-// Of the function that is being defined, and of its C library's.
+// The C library's version of the function that is being defined.
 #define BATON_SIM_REAL(name)                \
   ([] {                                     \
     static decltype(name)* known = nullptr; \
@@ -41,7 +40,7 @@ Function* Find(Function*& known, const char* name) {
   }())
 
 constexpr int64_t kSecond = 1'000'000'000;
-// Where the clocks begin: some time after the machine's start, and in 2023.
+// When the clocks begin: some time after the machine's start, and in 2023.
 constexpr int64_t kSteadyStart = 1'000 * kSecond;
 constexpr int64_t kSystemStart = 1'700'000'000 * kSecond;
 
@@ -195,7 +194,7 @@ int fsync(int file) {
   return 0;
 }
 
-// On every machine, so that a seed is the same on all.
+// Returns the same cores on every machine, so that a seed runs in the same way.
 int sched_getaffinity(pid_t /*thread*/, size_t bytes,
                       cpu_set_t* cores) noexcept {
   CPU_ZERO_S(bytes, cores);

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-// What POSIX does outside of simulations.
+// The calls of POSIX without a simulation.
 namespace baton::sim::real {
 
 int CreateThread(pthread_t* id, const pthread_attr_t* attributes,

@@ -15,13 +15,13 @@ using rpc::internal::RendezvousConnection;
 using rpc::internal::RendezvousHandlers;
 namespace wire = rpc::wire;
 
-// How the worker of one machine asks.
+// The connection by which a worker on one machine calls the rendezvous.
 class RendezvousWay final : public RendezvousConnection {
  public:
   RendezvousWay(RendezvousMachine& machine, int from)
       : rendezvous_(machine), from_(from) {}
 
-  // It is there, and what is sent gets there and back.
+  // Waits until the rendezvous runs and a packet has gone there and back.
   absl::Status Connect(Deadline deadline);
 
   absl::Status Ask(const wire::JoinRequest& request, wire::JoinAnswer* answer,
@@ -161,7 +161,7 @@ void RendezvousMachine::Start() {
   });
 }
 
-// Whoever waits for an answer hears that the connection is lost.
+// Tells all waiting callers that the connection is lost.
 void RendezvousMachine::Kill() {
   World::Get().Kill(group_);
   group_ = -1;

@@ -14,14 +14,15 @@
 
 namespace baton::sim {
 
-// The machine of the rendezvous, with one process at a time: the product's desk
-// (rpc/rendezvous_groups.h), to which the simulated network brings requests.
+// The machine of the rendezvous, which runs one process at a time. The
+// simulated network carries requests to the product's own RendezvousHandlers
+// (rpc/rendezvous_groups.h).
 class RendezvousMachine {
  public:
   RendezvousMachine(Network& network, int machine)
       : network_(network), machine_(machine) {}
 
-  // A process that knows nothing of earlier ones.
+  // Starts a process that knows nothing of earlier ones.
   void Start();
   void Kill();
   // The connections of that worker's process have ended.
@@ -29,13 +30,13 @@ class RendezvousMachine {
   int group() const { return group_; }
   int machine() const { return machine_; }
 
-  // For the worker of the calling thread, on that machine.
+  // Returns the dialer for the calling thread's worker, on that machine.
   rpc::internal::RendezvousDialer DialerOf(int machine);
 
  private:
   friend class RendezvousWay;
   enum class Kind { kJoin, kLeave, kRenew, kList };
-  // What a caller waits for.
+  // A request and its answer.
   struct Asked {
     Kind kind = Kind::kRenew;
     int machine = 0;
@@ -44,7 +45,7 @@ class RendezvousMachine {
     bool done = false;
     absl::Status status;
     std::string answer;
-    bool given_up = false;  // by who asked
+    bool given_up = false;  // by the caller
     rpc::internal::RendezvousHandlers::Cancel cancel;
   };
   using AskedPtr = std::shared_ptr<Asked>;
@@ -60,7 +61,7 @@ class RendezvousMachine {
 
   Network& network_;
   const int machine_;
-  int group_ = -1;  // none runs
+  int group_ = -1;  // -1: no process runs
   std::deque<AskedPtr> requests_;
   std::list<AskedPtr> under_way_;
 };

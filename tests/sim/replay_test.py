@@ -18,7 +18,7 @@ SEEDS = (7, 8)
 
 
 def digest(simulator, seed, *flags):
-    """The digest of all steps of a seed."""
+    """Returns the digest of all steps of a seed."""
     run = subprocess.run([simulator, f"--seed={seed}", *flags], check=True,
                          capture_output=True, text=True)
     return json.loads(run.stdout.strip().splitlines()[-1])["digest"]

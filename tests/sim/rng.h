@@ -7,9 +7,9 @@
 
 namespace baton::sim {
 
-// Splitmix64: the same numbers for a seed on every machine. Each part of a
-// simulation draws from one of its own, so that one fault fewer changes as
-// little of the rest as may be. Thread-compatible.
+// Splitmix64: gives the same numbers for a seed on every machine. Each part of
+// a simulation has its own, so that removing a fault changes as little else as
+// possible. Thread-compatible.
 class Rng {
  public:
   explicit Rng(uint64_t seed = 0) : state_(seed) {}
@@ -20,9 +20,9 @@ class Rng {
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
     return z ^ (z >> 31);
   }
-  // Below `bound`, which is not 0.
+  // Returns a number below `bound`, which must not be 0.
   uint64_t Below(uint64_t bound) { return Next() % bound; }
-  // From `least` to `most`.
+  // Returns a number from `least` to `most`.
   int64_t Between(int64_t least, int64_t most) {
     return least +
            static_cast<int64_t>(Below(static_cast<uint64_t>(most - least + 1)));

@@ -27,10 +27,11 @@
 namespace baton::sim {
 namespace {
 
-// Of real time: what takes longer stands still.
+// In real time: a run that takes longer hangs.
 constexpr int64_t kLongest = 300'000'000'000;
 
-// Threads of which one runs at a time change fastest on one core.
+// Switching between threads is fastest on one core, and only one runs at a
+// time.
 void StayOnThisCore() {
   cpu_set_t core;
   CPU_ZERO(&core);
@@ -56,7 +57,7 @@ Outcome Read(const std::string& text) {
   return outcome;
 }
 
-// One run, in a child process.
+// A run in a child process.
 class Child {
  public:
   explicit Child(Scenario scenario) : scenario_(std::move(scenario)) {
@@ -79,7 +80,7 @@ class Child {
 
   const Scenario& scenario() const { return scenario_; }
   int from() const { return from_; }
-  // True when it has ended.
+  // Returns true when the child has ended.
   bool Listen() {
     char bytes[4096];
     const ssize_t count = read(from_, bytes, sizeof(bytes));

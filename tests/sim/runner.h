@@ -13,24 +13,25 @@
 
 namespace baton::sim {
 
-// How one run ended.
+// The result of one run.
 struct Outcome {
-  std::string wrong;  // empty: all promises were kept
+  std::string wrong;  // empty: no promise was broken
   double simulated_s = 0;
   uint64_t steps = 0;
   uint64_t calls = 0;
-  uint64_t digest = 0;  // of all that happened
+  uint64_t digest = 0;  // a hash of all events
 };
 
-// Runs scenarios, each in a process of its own, so many at a time; `done` hears
-// of each. Ends early when it says false. Thread-compatible.
+// Runs the scenarios that `next` fills in, at most `jobs` at a time, each in
+// its own process. Calls `done` with each result, and stops when it returns
+// false. Thread-compatible.
 void RunAll(const std::function<bool(Scenario* next)>& next, int jobs,
             const std::function<bool(const Scenario&, const Outcome&)>& done);
 
 Outcome RunOne(const Scenario& scenario);
 
-// The fewest faults, of those of a scenario that goes wrong, with which it
-// still does: without any half, quarter, ..., fault that is not needed.
+// Removes faults from a failing scenario as long as it still fails: halves of
+// them, then quarters, ..., then single faults.
 Scenario Shrink(const Scenario& failing);
 
 }  // namespace baton::sim

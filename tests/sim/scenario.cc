@@ -24,7 +24,8 @@ Nanos Millis(Rng& random, int64_t least, int64_t most) {
   return milliseconds(random.Between(least, most));
 }
 
-// How long it lasts against the lease decides what may come of it.
+// The consequences depend on whether the fault is shorter or longer than the
+// lease.
 Nanos LengthOf(Rng& random, milliseconds lease, bool gentle) {
   if (gentle) return Millis(random, 1, lease.count() / 4);
   return random.Chance(0.4) ? Millis(random, 1, lease.count())
@@ -44,7 +45,7 @@ Fault NewFault(Rng& random, const Scenario& scenario, bool gentle) {
   fault.at = Nanos(random.Between(0, scenario.duration.count()));
   const auto machines = static_cast<uint64_t>(scenario.workers);
   fault.a = static_cast<int>(random.Below(machines));
-  // The rendezvous is one machine more.
+  // The rendezvous has one more machine.
   fault.b = static_cast<int>(random.Below(machines + 1));
   if (fault.b == fault.a) fault.b = scenario.workers;
   if (fault.kind == Kind::kClose && random.Chance(0.5)) {
@@ -54,7 +55,7 @@ Fault NewFault(Rng& random, const Scenario& scenario, bool gentle) {
   return fault;
 }
 
-// A trainer, a worker for each stage, and up to two more.
+// Adds a trainer, a worker for each stage, and up to two more.
 void AddStages(Scenario& scenario) {
   Rng random(scenario.seed ^ 0x5eed);
   scenario.stages = static_cast<int>(random.Between(2, 3));
@@ -66,16 +67,16 @@ void AddStages(Scenario& scenario) {
                    .longest = milliseconds(2),
                    .slow = random.Chance(0.3) ? 0.05 : 0,
                    .slowest = milliseconds(800)};
-  // It has no stage.
+  // A standby trainer has no stage.
   if (!scenario.journal || random.Chance(0.5)) return;
   scenario.standby = true;
   ++scenario.workers;
 }
 
-// What other faults seldom bring about: two trainers that do not hear each
-// other, but the workers; and a worker that is lost while its buddy does not
-// have its last states. That buddy is the first stage's worker, to which the
-// last of three sends nothing else that is large.
+// Adds situations that other faults seldom cause: two trainers that do not hear
+// each other but both hear the workers; and a worker that is lost before its
+// buddy has its last states. For three stages, that buddy is the first stage's
+// worker, to which the last one sends nothing else that is large.
 void AddRareFaults(Scenario& scenario) {
   Rng random(scenario.seed ^ 0xfa17);
   const auto add = [&](Kind kind, Nanos at, int a, int b, Nanos length) {

@@ -14,48 +14,48 @@
 
 namespace baton::sim {
 
-// Something that goes wrong.
+// A fault of a run.
 struct Fault {
   enum class Kind {
-    kKill,            // the process of machine a; its kernel tells its peers
-    kPowerOff,        // the same, and nobody is told
-    kStop,            // the process of machine a, for `length`
-    kClose,           // the way from a to b, for `length`
-    kClog,            // the same, for what is large
-    kIsolate,         // machine a from all others, both ways, for `length`
-    kSever,           // the connection between a and b
-    kLeave,           // the worker of machine a leaves in order
-    kKillRendezvous,  // it begins anew after `length`
-    kStopRendezvous,  // for `length`
+    kKill,      // kills the process of machine a; its kernel tells its peers
+    kPowerOff,  // the same, but nobody is told
+    kStop,      // stops the process of machine a for `length`
+    kClose,     // holds back packets from a to b for `length`
+    kClog,      // the same, only for large messages
+    kIsolate,   // closes the ways between machine a and all others
+    kSever,     // breaks the connection between a and b
+    kLeave,     // the worker of machine a leaves in order
+    kKillRendezvous,  // kills the rendezvous; a new one starts after `length`
+    kStopRendezvous,  // stops the rendezvous for `length`
   } kind = Kind::kKill;
   Nanos at{0};
   int a = 0;
   int b = 0;
-  // Where a worker ends: until it is started again.
+  // For faults that end a worker: the time until it is started again.
   Nanos length{0};
 
   std::string ToString() const;
 };
 
-// One run, as the seed alone makes it.
+// One run, which the seed determines.
 struct Scenario {
   uint64_t seed = 0;
   int workers = 3;
-  bool servers = false;  // parameter servers, to which all workers push
-  // Of a pipeline that the first worker trains; 0: there is none.
+  bool servers = false;  // parameter servers, which all workers use
+  // The stages of a pipeline that the first worker trains; 0: there is none.
   int stages = 0;
-  int64_t steps = 0;     // until its training is over
-  int spares = 0;        // the last workers
-  bool journal = false;  // of its trainers
-  bool standby = false;  // worker 1 trains where the first one is lost
+  int64_t steps = 0;     // of the whole training
+  int spares = 0;        // number of spares, which are the last workers
+  bool journal = false;  // the trainers keep a journal
+  bool standby = false;  // worker 1 trains if the first one is lost
   std::chrono::milliseconds lease{1000};
   std::chrono::milliseconds resend_after{200};
   Nanos pause{0};     // between two calls of a worker
-  Nanos duration{0};  // of calls and faults
+  Nanos duration{0};  // of the phase with calls and faults
   WorldOptions world;
   NetworkOptions network;
   DiskOptions disk;
-  std::string folder;         // for files; gone with the run
+  std::string folder;         // for files; removed after the run
   std::vector<Fault> faults;  // by time
 
   static Scenario Of(uint64_t seed, bool pipelines = false);
@@ -64,8 +64,8 @@ struct Scenario {
     servers = true;
     LoseConnections();
   }
-  // For workers that call each other without a timeout, as connections that
-  // stay lose nothing: where a message is lost, so is its connection.
+  // Makes every lost message break its connection. Calls without a timeout need
+  // this, because a real connection loses no message while it lasts.
   void LoseConnections();
   std::string ToString() const;
 };

@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Runs simulations of a cluster (docs/design/simulator.md):
-//   sim [--seeds=1000] [--first=1] [--jobs=2]   many; ends with the first that
-//                                               goes wrong, made smaller
-//   sim --seed=K [--only=2,5] [--trace]         one, with all of its faults or
-//                                               with these
-// With --servers there are parameter servers, too, to which all workers push;
-// with --pipelines the first worker trains a pipeline.
-// The last line is one of JSON. The exit code is 0, 1 where a promise was
-// broken, or 2 for a wrong flag.
+//   sim [--seeds=1000] [--first=1] [--jobs=2]   many seeds; stops at the first
+//                                               failure and minimizes it
+//   sim --seed=K [--only=2,5] [--trace]         one seed, with all of its
+//   faults
+//                                               or only these
+// With --servers, all workers push to parameter servers, too; with --pipelines,
+// the first worker trains a pipeline. The last line of output is JSON. The exit
+// code is 0, 1 if a promise was broken, or 2 for a wrong flag.
 
 #include <sys/personality.h>
 #include <unistd.h>
@@ -34,7 +34,7 @@ namespace {
 struct Flags {
   uint64_t seeds = 1000;
   uint64_t first = 1;
-  uint64_t seed = 0;  // 0: many
+  uint64_t seed = 0;  // 0: many seeds
   uint64_t jobs = 2;
   std::vector<size_t> only;
   bool all_faults = true;
@@ -99,7 +99,7 @@ Scenario ScenarioOf(const Flags& flags) {
   return scenario;
 }
 
-// The flags by which a scenario of fewer faults is run again.
+// Returns the command line that runs a scenario with fewer faults again.
 std::string CommandOf(const Scenario& smaller) {
   const bool pipelines = smaller.stages > 0;
   const Scenario whole = Scenario::Of(smaller.seed, pipelines);
@@ -179,8 +179,8 @@ int RunMany(const Flags& flags) {
   return wrong == 0 ? 0 : 1;
 }
 
-// Starts this program anew without random addresses, by which libraries put
-// some things in order. Where the system does not allow that, a few seeds
+// Executes this program again without address randomization, because libraries
+// order some things by address. If the system does not allow that, a few seeds
 // differ from run to run.
 void FixAddresses(char** argv) {
   const int now = ::personality(0xffffffff);
@@ -202,7 +202,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   baton::sim::FixAddresses(argv);
-  // What is logged takes the same steps whether anybody reads it or not.
+  // Logs at one level always, because logging takes simulated steps.
   baton::SetLogLevel(baton::LogLevel::kInfo);
   if (!flags.trace && std::freopen("/dev/null", "w", stderr) == nullptr)
     return 1;

@@ -1,22 +1,24 @@
 # Included by tests/CMakeLists.txt: simulations of a cluster
-# (docs/design/simulator.md). They bring threads and clocks of their own, of which
-# sanitizers know nothing.
+# (docs/design/simulator.md). They replace threads and clocks by their own, which
+# sanitizers do not support.
 if(NOT BATON_SANITIZE)
   file(GLOB sim_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/sim/*.cc)
   baton_test_program(sim DEPS baton_models_distributed protobuf::libprotobuf ${CMAKE_DL_LIBS}
     SOURCES ${sim_sources})
   target_include_directories(sim PRIVATE ${baton_BINARY_DIR})  # *.pb.h
-  # It runs for hours. Of a target, -O0 of all tests would come later and hold.
+  # -O2, because it runs for hours. As an option of the target it would be overridden
+  # by the -O0 of all tests.
   set_source_files_properties(${sim_sources} PROPERTIES COMPILE_OPTIONS
     $<$<CONFIG:Release>:-O2>)
-  # The C++ library calls what posix.cc has in place of the C library's.
+  # Exports the functions of posix.cc, so that the C++ library calls them instead of
+  # the C library's.
   set_target_properties(sim PROPERTIES ENABLE_EXPORTS ON UNITY_BUILD OFF)
   add_test(NAME sim.seeds COMMAND sim --seeds=200)
   set_tests_properties(sim.seeds PROPERTIES TIMEOUT 600 LABELS sim PROCESSORS 2)
   add_test(NAME sim.replays COMMAND python3
     ${CMAKE_CURRENT_SOURCE_DIR}/sim/replay_test.py $<TARGET_FILE:sim>)
   set_tests_properties(sim.replays PROPERTIES TIMEOUT 120 LABELS sim SKIP_RETURN_CODE 77)
-  # Of the first 100,000 seeds, those by which bugs were found.
+  # Those of the first 100,000 seeds that have found bugs.
   foreach(seed 2965 17616 20954 33503 37242 54365 59450 62150 72998 76253 76306
           79624 87388 99271)
     add_test(NAME sim.seed_${seed} COMMAND sim --seed=${seed})

@@ -65,7 +65,7 @@ void Simulation::StartWorker(int machine) {
   leaving_[machine] = false;
 }
 
-// By the first thread: what starts a worker takes locks.
+// Uses a thread, because starting a worker takes locks, which a task must not.
 void Simulation::StartLater(int machine, Nanos delay) {
   World& world = World::Get();
   world.Start(0, [this, machine, delay] {
@@ -125,7 +125,7 @@ void Simulation::ApplyToRendezvous(const Fault& fault) {
     world.Stop(rendezvous_.group(), fault.length);
     return;
   }
-  // Its successor tells nobody of anything before a lease is over.
+  // The new rendezvous reports no losses before a lease has passed.
   ledger_.Disturb(fault.length + 2 * Nanos(scenario_.lease));
   rendezvous_.Kill();
   world.Start(0, [this, length = fault.length] {
@@ -202,7 +202,8 @@ void Simulation::AwaitCalm() {
   AwaitForgetting();
 }
 
-// Workers keep states for trainers that may come back, and then no longer.
+// Checks that workers keep states for trainers that may come back no longer
+// than they should.
 void Simulation::AwaitForgetting() {
   if (!scenario_.journal) return;
   World& world = World::Get();
@@ -224,14 +225,14 @@ void Simulation::Enter(Worker::Phase phase) {
   for (Worker* worker : workers_) worker->Enter(phase);
 }
 
-// It ends where all goes well at last.
+// A training must end once there are no more faults.
 void Simulation::AwaitTraining() {
   if (scenario_.stages == 0) return;
   Await(seconds(600), "the training does not end",
         [&] { return training_log_.over() ? "" : "it is under way"; });
 }
 
-// Where no worker was lost the servers serve.
+// If no worker was lost, all reads must succeed.
 void Simulation::AwaitReads() {
   if (!scenario_.servers) return;
   Enter(Worker::Phase::kRead);
@@ -240,7 +241,7 @@ void Simulation::AwaitReads() {
       if (!worker->read().has_value()) return worker->name();
     return "";
   });
-  // The servers of a maker that has left in order are closed.
+  // The servers close if their maker has left.
   if (ledger_.lost() > 1 || ledger_.IsLost(maker_)) return;
   for (Worker* worker : workers_) {
     if (worker->read()->ok()) continue;
@@ -249,7 +250,7 @@ void Simulation::AwaitReads() {
   }
 }
 
-// Of parameter servers that have lost each other some wait without end.
+// Parameter servers that have lost each other may wait forever.
 bool Simulation::ServersHaveChanged() const {
   if (scenario_.servers && ledger_.lost() > 0) return true;
   return std::any_of(workers_.begin(), workers_.end(), [](Worker* worker) {
@@ -290,7 +291,7 @@ void Simulation::Run() {
   if (begun + scenario_.duration > world.now()) {
     world.Sleep(begun + scenario_.duration - world.now());
   }
-  // Stopped processes go on by themselves.
+  // Stopped processes continue by themselves.
   network_.Heal();
   AwaitCalm();
 }

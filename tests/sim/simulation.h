@@ -14,13 +14,13 @@
 
 namespace baton::sim {
 
-// Runs one scenario, in a process of its own that ends with it: as many workers
-// and their rendezvous, the faults, and when all is well again, until nothing
-// is left in any table. Confined to the first thread.
+// Runs one scenario in this process, which then ends: starts workers and their
+// rendezvous, applies the faults and, when they are over, waits until no table
+// has entries. Confined to the first thread.
 class Simulation {
  public:
   explicit Simulation(Scenario scenario);
-  // Returns when all promises were kept; World::Fail ends the process else.
+  // Returns if no promise was broken; otherwise World::Fail ends the process.
   void Run();
   const Ledger& ledger() const { return ledger_; }
 
@@ -32,7 +32,8 @@ class Simulation {
   void ApplyToRendezvous(const Fault& fault);
   void ApplyToWorker(const Fault& fault, Worker& worker);
   void End(int machine, bool silently);
-  // Ways are open, nobody is stopped any more: what must be true in the end.
+  // These check what must be true once all ways are open and no process is
+  // stopped.
   void AwaitCalm();
   void AwaitAgreement();
   void AwaitReads();
@@ -40,7 +41,7 @@ class Simulation {
   void AwaitForgetting();
   bool ServersHaveChanged() const;
   void Enter(Worker::Phase phase);
-  // Fails with `what` after `limit`.
+  // Waits until `missing` returns ""; fails with `what` after `limit`.
   void Await(Nanos limit, const std::string& what,
              const std::function<std::string()>& missing);
 
@@ -53,9 +54,9 @@ class Simulation {
   Tally tally_;
   const Training training_;
   TrainingLog training_log_;
-  std::vector<Worker*> workers_;  // by machine; null: none runs. Never deleted
+  std::vector<Worker*> workers_;  // by machine, never deleted; null: none runs
   std::vector<bool> leaving_;
-  uint64_t maker_ = 0;  // of the parameter servers: its incarnation
+  uint64_t maker_ = 0;  // the incarnation of the servers' maker
 };
 
 }  // namespace baton::sim

@@ -12,31 +12,30 @@
 
 namespace baton::sim {
 
-// What the trainers of a run have pushed to its parameter servers, each to an
-// element of its own, and what a read may therefore say: fails the run where a
-// push that was acknowledged is missing, or one counts twice. Takes no lock.
-// Used by the thread that runs.
+// Counts what the trainers of a run push to its parameter servers, each to its
+// own element, and checks what they read. Fails the run if an acknowledged push
+// is missing or one counts twice. Takes no lock. Used by the running thread.
 class Tally {
  public:
   static constexpr int64_t kElements = 64;
 
-  // Returns the element of one more trainer, in that group; -1 if there is none
-  // left.
+  // Returns the element for a new trainer in that group; -1 if none is left.
   int64_t NewTrainer(int group);
   void Began(int64_t element) { ++counts_[element].begun; }
-  // Counts a push that was acknowledged.
+  // A push has ended; counts it if it was acknowledged.
   void Ended(int64_t element, const absl::Status& status);
   int64_t acknowledged(int64_t element) const {
     return counts_[element].acknowledged;
   }
-  // Checks values that a trainer has read: no more than was pushed, and of its
-  // own element no less than was acknowledged when it began to read.
+  // Checks values that a trainer has read: no element may exceed what was
+  // pushed, and its own must include all pushes acknowledged before the read
+  // began.
   void CheckRead(const Tensor& values, int64_t element,
                  int64_t acknowledged) const;
-  // Checks values that were read when nothing was wrong any more.
+  // Checks values that were read after the last fault.
   void CheckLast(const Tensor& values) const;
 
-  // The pushes of living trainers that have not ended, in words.
+  // Lists the unfinished pushes of living trainers.
   std::string OpenPushes() const;
 
  private:

@@ -29,7 +29,7 @@ Tensor CopyOf(const dist::Pulled& pulled) {
 }  // namespace
 
 struct Trainer::Calls {
-  // Where newcomers find the servers.
+  // Returns where workers that join find the servers.
   static absl::StatusOr<RRef<dist::ServerDirectory>> Directory() {
     const auto here = trainers->find(World::Get().group());
     if (here != trainers->end() && here->second->client_ != nullptr)
@@ -51,7 +51,7 @@ void Trainer::Register(rpc::Registry& registry) {
   registry.AddFunction<&Calls::Directory>();
 }
 
-// A value is the sum of all that was pushed to it.
+// A value counts the pushes to it: each adds 1.
 void Trainer::MakeServers(int workers) {
   std::vector<std::string> at;
   const int first = workers > 2 ? 1 : 0;

@@ -15,26 +15,27 @@
 
 namespace baton::sim {
 
-// What a worker has to do with the parameter servers of its run: one of them
-// makes them, all push to them and read what was pushed. The shards are at two
-// or three of the workers, each with a backup.
+// A worker's part in a run with parameter servers: one worker makes the
+// servers, all push to them and read from them. The shards are at two or three
+// of the workers, each with a backup.
 class Trainer {
  public:
   Trainer(rpc::Agent& agent, Rng& random, Tally& tally, int group);
 
   static void Register(rpc::Registry& registry);
-  // Makes the servers. Waits for them; where one is lost meanwhile there will
-  // be none.
+  // Makes the servers and waits for them; if a worker is lost meanwhile, there
+  // are none.
   void MakeServers(int workers);
-  // Joins as a trainer, waits for that, or pushes, or reads.
+  // Joins as a trainer, pushes or reads. Waits only to join.
   void Step(const std::string& other);
-  // Reads when nothing is wrong any more. Returns what failed. Who was given up
-  // may read what a server that was cut off as well has kept.
+  // Reads after the last fault. Returns the error of the read. A worker that
+  // was given up may read what a server that was cut off as well has kept, so
+  // its values are not checked.
   absl::Status ReadLast(bool was_given_up);
-  // Whether a shard has another server than in the beginning, or has lost and
-  // found a backup; as seen by ReadLast.
+  // Returns true if ReadLast has found that a shard's server has changed, or
+  // that it has lost and found a backup.
   bool servers_changed() const { return servers_changed_; }
-  // Lets go of the servers.
+  // Drops the servers.
   void Drop();
 
  private:
@@ -48,7 +49,7 @@ class Trainer {
   Rng& random_;
   Tally& tally_;
   const int group_;
-  std::unique_ptr<dist::ParameterServers> servers_;  // where they were made
+  std::unique_ptr<dist::ParameterServers> servers_;  // at their maker
   std::unique_ptr<dist::ServerClient> client_;
   int64_t element_ = -1;
   bool servers_changed_ = false;

@@ -45,7 +45,7 @@ Tensor Training::TargetsOf(int64_t step) const {
 }
 
 void Training::Run(int64_t steps) {
-  const ComputeThreadsScope alone(1);  // no world knows of OpenMP's
+  const ComputeThreadsScope alone(1);  // OpenMP's threads are not simulated
   std::vector<std::unique_ptr<testing::NoisyStage>> modules;
   std::vector<Variable> parameters;
   for (int stage = 0; stage < stages_; ++stage) {

@@ -13,24 +13,24 @@
 
 namespace baton::sim {
 
-// The model that the pipeline of a run trains, its batches, and what becomes of
-// it undisturbed, in one thread: the seed alone decides. What each stage learns
-// depends on running statistics, random numbers and momentum as well. Steps
-// count from 1. Constant once it is made.
+// The model and the batches of a run's pipeline, and the losses and states of
+// an undisturbed training, computed in one thread. The seed determines all of
+// it. Each stage's state also depends on running statistics, random numbers and
+// momentum. Steps count from 1. Constant after construction.
 class Training {
  public:
   static constexpr int64_t kWidth = 4, kRows = 6, kSplit = 2;
   static constexpr double kDrop = 0.25;
   static constexpr optim::SgdOptions kSgd{.lr = 0.1, .momentum = 0.9};
-  // As RecoveryOptions has it.
+  // RecoveryOptions::most_redone.
   static constexpr int64_t kMostRedone = 3;
 
-  // No stages: there is nothing to train.
+  // With 0 stages there is nothing to train.
   Training(uint64_t seed, int stages, int64_t steps);
 
   int stages() const { return stages_; }
   int64_t steps() const { return static_cast<int64_t>(losses_.size()); }
-  // By which the module of a stage is made.
+  // Returns the seed from which the module of a stage is made.
   uint64_t SeedOf(int stage) const {
     return seed_ + static_cast<uint64_t>(stage) + 1;
   }
@@ -40,8 +40,8 @@ class Training {
   double LossOf(int64_t step) const {
     return losses_[static_cast<size_t>(step - 1)];
   }
-  // Says in which value a stage's state differs from that after the step, if
-  // one does.
+  // Returns the name of a value in which a stage's state differs from that
+  // after the step; "" if it does not differ.
   std::string Difference(int stage, int64_t step,
                          const nn::StateMap& state) const;
 

@@ -13,8 +13,8 @@
 namespace baton::sim {
 namespace {
 
-// A step that fails by its limit of time, a recovery that begins its last try
-// by its own, and all limits of that try (pipeline_trainer.cc).
+// A step may take its own limit, then a recovery that begins its last try at
+// its own limit, and then all limits of that try (pipeline_trainer.cc).
 constexpr Nanos kLongest = std::chrono::seconds(300);
 
 }  // namespace
@@ -37,7 +37,7 @@ bool TrainingLog::HasFollowed(const Trainer& other, const Trainer& trainer) {
          other.epoch > trainer.epoch;
 }
 
-// While it is made nobody knows when a pipeline is claimed.
+// Until a pipeline is made, the moment of its claim is unknown.
 bool TrainingLog::MayBeFollowed(int group) const {
   const Trainer& trainer = trainers_.at(group);
   return absl::c_any_of(trainers_, [&](const auto& entry) {
@@ -79,12 +79,12 @@ void TrainingLog::Made(int group, int64_t after, const std::string& line,
   trainer.epoch = epoch;
   world.Mix(static_cast<uint64_t>(after));
   if (!line.empty()) lines_.insert(line);
-  // Another one may have followed it already.
+  // Another trainer may have taken over already.
   if (maker_ >= 0 && maker_ != group && !line.empty() &&
       !HasFollowed(trainer, trainers_.at(maker_)))
     return;
   maker_ = group;
-  // The states after later steps may not have been kept and noted yet.
+  // States of later steps may not have been kept and recorded yet.
   if (!line.empty() && after < last_ - Training::kMostRedone &&
       OthersLost() == 0) {
     world.Fail(absl::StrCat("a trainer begins after step ", after,
@@ -144,7 +144,7 @@ void TrainingLog::Failed(int group, const absl::Status& why) {
   world.Mix(static_cast<uint64_t>(why.code()));
   if (MayBeFollowed(group)) return;
   const bool refused = absl::IsPermissionDenied(why);
-  // A worker and who kept its state; or the trainer.
+  // A worker and the one that kept its state were lost; or the trainer was.
   if (!refused && (OthersLost() > 1 ||
                    ledger_.IsLost(trainer.incarnation, ended_.front()))) {
     return;

@@ -16,29 +16,30 @@
 
 namespace baton::sim {
 
-// What the trainers of a run have done to its pipelines, and whether it may be
-// so: fails the run at the step that breaks a promise. A trainer is known by
-// its group. Takes no lock. Used by the thread that runs.
+// Records what the trainers of a run do to its pipelines, and fails the run at
+// the step that breaks a promise. A trainer is identified by its group. Takes
+// no lock. Used by the running thread.
 class TrainingLog {
  public:
   TrainingLog(const Training& training, const Ledger& ledger)
       : training_(training), ledger_(ledger) {}
 
-  // A trainer makes a pipeline, and this ends in time.
+  // A trainer begins to make a pipeline; this must end in time.
   void Making(int group, uint64_t incarnation);
-  // It is made, and goes on after that step; where it has a journal, under that
-  // name, and in that epoch.
+  // The pipeline is made and continues after step `after`. With a journal,
+  // `line` is its name and `epoch` its epoch.
   void Made(int group, int64_t after, const std::string& line, uint64_t epoch);
   void NotMade(int group, const absl::Status& why);
-  // A step begins, and ends in time.
+  // A step begins; it must end in time.
   void Began(int group, int64_t step);
   void Ended(int group, double loss);
-  // It was not done, and none follows it.
+  // The step has failed, and the trainer takes no more steps with this
+  // pipeline.
   void Failed(int group, const absl::Status& why);
-  // What a stage said of itself after the trainer's last step.
+  // Checks a stage's state after the trainer's last step.
   void Saw(int group, int stage, const nn::StateMap& state) const;
-  // Its pipeline has taken all steps. So has the training, unless another one
-  // has taken it up.
+  // The trainer's pipeline has taken all steps. The training is over unless
+  // another trainer has taken it over.
   void Over(int group) { over_ = over_ || maker_ == group; }
 
   bool over() const { return over_; }
@@ -49,34 +50,35 @@ class TrainingLog {
   struct Trainer {
     uint64_t incarnation = 0;
     uint64_t call = 0;  // the last one
-    bool busy = false;  // with it
+    bool busy = false;  // it has not ended
     int64_t step = 0;
-    bool followed = false;  // by another one, before its step began
-    // Of its pipeline: when it began to make it, and which beginnings and ends
-    // of such that was, among all; 0: it has not ended.
+    bool followed = false;  // another one took over before its step began
+    // When it began to make its pipeline, and the numbers of that beginning and
+    // its end among all such events; 0: it has not ended.
     Nanos since{0};
     uint64_t began = 0, ended = 0;
-    bool made = false;  // which gives it these:
+    bool made = false;  // the pipeline is made, with these values:
     std::string line{};
     uint64_t epoch = 0;
   };
   void AwaitEnd(int group, const std::string& what);
-  // Whether it commands the training that this one has a pipeline of, or had
-  // when it was made.
+  // Returns true if `other` now commands the training of `trainer`'s pipeline,
+  // or did so when it was made.
   static bool HasFollowed(const Trainer& other, const Trainer& trainer);
-  // Whether another one may have claimed the training since this one has.
+  // Returns true if another trainer may have claimed the training after this
+  // one.
   bool MayBeFollowed(int group) const;
-  // Workers that were no trainers, since a step had ended whose state is safe.
+  // Returns how many workers that are no trainers were lost since
+  // ended_.front().
   size_t OthersLost() const;
 
   const Training& training_;
   const Ledger& ledger_;
   std::map<int, Trainer> trainers_;
-  uint64_t makings_ = 0;  // that have begun or ended
-  int maker_ = -1;        // whose claim to the training is the last one
-  int64_t last_ = 0;      // step that anybody was told of
-  // When the steps before it had ended, of which one has a state that is safe,
-  // and it had.
+  uint64_t makings_ = 0;  // number of beginnings and ends
+  int maker_ = -1;    // the group of the last trainer that claimed the training
+  int64_t last_ = 0;  // the last step reported as done
+  // When the last steps ended, of which at least one has a state that is safe.
   std::array<Nanos, Training::kMostRedone + 1> ended_{};
   std::set<std::string> lines_;
   bool over_ = false;

@@ -16,9 +16,9 @@ using rpc::MessageHandler;
 using rpc::WorkerInfo;
 using std::chrono::milliseconds;
 
-// What a process has written, and its kernel not taken yet.
+// The longest time before the kernel takes what a process has written.
 constexpr int64_t kSoon = 50'000;
-// What no worker has to say to another in so long a time.
+// No worker has a reason to send another one this many messages in that time.
 constexpr int kFlood = 10'000;
 constexpr Nanos kFloodTime = std::chrono::seconds(1);
 
@@ -262,7 +262,8 @@ void SimTransport::Leave(Peer& peer) {
   peer.outbox.clear();
 }
 
-// What is large ends with the process while the way is clogged.
+// While a way is clogged, large messages wait in the sender's process and are
+// lost if it ends.
 void SimTransport::Carry(const std::string& address,
                          const std::shared_ptr<const rpc::Message>& message,
                          uint64_t connection) {

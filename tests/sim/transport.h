@@ -19,18 +19,18 @@ namespace baton::sim {
 
 class SimTransport;
 
-// The transports of a simulation, by address.
+// Finds the transports of a simulation by address.
 class Exchange {
  public:
   explicit Exchange(Network& network) : network_(network) {}
 
   Network& network() { return network_; }
   std::string Add(SimTransport* transport, int machine);
-  // Null where nobody listens any more.
+  // Returns null if nobody listens there any more.
   SimTransport* Find(const std::string& address) const;
   void Remove(const std::string& address);
-  // The process of that group is no more. Its peers are told by its kernel,
-  // unless that went with it (`silently`).
+  // The process of that group has ended. Its kernel resets its connections,
+  // unless the machine lost power (`silently`).
   void OnKilled(int group, bool silently);
   // Breaks the connection between two machines at both ends, as a reset does.
   void Sever(int a, int b);
@@ -43,11 +43,11 @@ class Exchange {
   int addresses_ = 0;
 };
 
-// rpc::Transport over a simulated network: one connection for a pair, made by a
-// packet there and one back, broken by a reset, and by the silence of the other
-// end as rpc/transports/failure_detector.h finds it. Nothing in it takes a
-// lock: the thread that runs does not lose its turn in here. To be made by a
-// thread of its group.
+// An rpc::Transport over the simulated network. Two workers have one
+// connection, which takes a packet in each direction to make. A reset breaks
+// it, and so does the other end's silence (rpc/transports/failure_detector.h).
+// It takes no lock, so the running thread keeps its turn in all calls.
+// Construct it on a thread of its group.
 class SimTransport final : public rpc::Transport {
  public:
   SimTransport(Exchange& exchange, int machine,
@@ -78,14 +78,15 @@ class SimTransport final : public rpc::Transport {
     rpc::WorkerInfo info;
     State state = State::kIdle;
     uint64_t connection = 0;
-    bool torn = false;  // nothing arrives of what is sent
+    bool torn = false;  // what is sent on this connection is lost
     Nanos dial_until{0};
     rpc::FailureDetector failure_detector;
     std::deque<Outgoing> outbox;
     Nanos counted_from{0};
-    int counted = 0;  // messages, since then
+    int counted = 0;  // messages since then
   };
-  // The first packet of a connection, by which each end says who it is.
+  // The first packet of a connection in each direction, which identifies its
+  // sender.
   struct Hello {
     uint64_t connection;
     rpc::WorkerInfo from;
@@ -95,9 +96,9 @@ class SimTransport final : public rpc::Transport {
   using Call = absl::AnyInvocable<void()>;
 
   void RunCalls();
-  // On the transport's thread.
+  // Runs the call on the transport's thread.
   void Post(Call call);
-  // Fails the run where a worker sends without end.
+  // Fails the run if a worker sends far too many messages.
   void Count(Peer& peer);
   Peer* FindUp(const std::string& name, uint64_t connection);
 
@@ -109,19 +110,19 @@ class SimTransport final : public rpc::Transport {
                 std::chrono::milliseconds lease);
   void AwaitBeat(Peer& peer);
   void Beat(const std::string& name, uint64_t connection);
-  // What waits leaves soon, or now.
+  // Sends the waiting messages, soon or now.
   void LeaveSoon(Peer& peer);
   void Leave(Peer& peer);
   void Carry(const std::string& address,
              const std::shared_ptr<const rpc::Message>& message,
              uint64_t connection);
-  // A message was lost: none that follows on its connection arrives, which
-  // ends before long.
+  // Call this when a message was lost: what follows it on its connection is
+  // lost, too, and the connection soon breaks.
   void Tear(Peer& peer);
   void Break(Peer& peer, const absl::Status& why, bool tell);
   void Replace(Peer& peer, const rpc::WorkerInfo& by);
 
-  // To the peer's machine; what it is given runs there.
+  // Runs `arrive` on the peer's machine when the packet has arrived there.
   using Arrive = std::function<void(SimTransport& to)>;
   void Tell(const std::string& address, bool ordered, Arrive arrive);
   void Reset(const std::string& address, uint64_t connection);
@@ -144,7 +145,7 @@ class SimTransport final : public rpc::Transport {
   bool ended_ = false;
   bool ending_ = false;
   std::map<std::string, Peer> peers_;
-  // Former incarnations of workers, by name, which are refused while another
+  // Earlier incarnations of workers, by name. They are refused while another
   // one is known.
   std::map<std::string, std::set<uint64_t>> past_;
   std::deque<Call> calls_;

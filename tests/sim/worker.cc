@@ -19,9 +19,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-Ledger* ledger = nullptr;  // that of the run
+Ledger* ledger = nullptr;  // the run's
 std::map<int, Worker*>* workers = nullptr;
-std::map<rpc::RRefId, uint64_t>* numbers = nullptr;  // of cells
+std::map<rpc::RRefId, uint64_t>* numbers = nullptr;  // the numbers of cells
 
 uint64_t Mark(rpc::CallContext& call, uint64_t number) {
   ledger->Run(number, World::Get().group(), call.caller());
@@ -30,7 +30,7 @@ uint64_t Mark(rpc::CallContext& call, uint64_t number) {
 
 }  // namespace
 
-// What is kept for the worker that a handler runs at.
+// Handlers that give, take and use the handles in a worker's pocket.
 struct Pocket {
   static Worker& Here() { return *workers->at(World::Get().group()); }
 
@@ -46,7 +46,7 @@ struct Pocket {
     if (here.pocket_.empty()) return absl::FailedPreconditionError("empty");
     return here.pocket_[here.random_.Below(here.pocket_.size())].cell;
   }
-  // Waits for another worker meanwhile.
+  // The handler waits for a call to another worker.
   static absl::StatusOr<int> Use(rpc::CallContext& call, RRef<Cell> cell,
                                  uint64_t inner, uint64_t number) {
     const int group = World::Get().group();
@@ -140,7 +140,7 @@ bool Worker::Join() {
             });
           },
   };
-  // A client of servers that joins while they are lost tries for so long.
+  // This is how long a client tries to join while the servers are lost.
   if (options_.trains || has_pipeline())
     agent.default_timeout = std::chrono::seconds(5);
   auto started = rpc::internal::JoinBy(
@@ -229,7 +229,7 @@ void Worker::Step() {
   }
 }
 
-// What its tables hold, in words.
+// Describes the entries of its tables.
 void Worker::Look() {
   const rpc::internal::Ownership::Counts counts =
       agent_->core()->ownership().counts();
@@ -253,7 +253,7 @@ void Worker::Look() {
   std::sort(sees_.begin(), sees_.end());
 }
 
-// Of contexts and, when it should be none, of what was kept for trainers.
+// Adds open contexts and, in the phase kForget, states that are still kept.
 void Worker::LookForTrainings() {
   const size_t contexts = dist::OpenContexts(*agent_).size();
   if (contexts > 0) absl::StrAppend(&leftovers_, " ", contexts, " contexts");
@@ -264,7 +264,7 @@ void Worker::LookForTrainings() {
   }
 }
 
-// After the rest, when all have heard of all that was lost.
+// Call this after the rest, when all workers have heard of all losses.
 void Worker::CheckLosses() {
   for (const Held& held : pocket_) {
     const uint64_t owner = held.cell.owner().incarnation;
@@ -360,8 +360,8 @@ void Worker::TakeCell() {
       });
 }
 
-// Limited: handlers that wait for each other may hold all threads of two
-// workers.
+// Uses a limited call, because handlers that wait for each other may occupy all
+// threads of two workers.
 void Worker::AskToUse() {
   if (pocket_.empty()) return;
   const Held held = pocket_[random_.Below(pocket_.size())];
@@ -369,7 +369,7 @@ void Worker::AskToUse() {
   const uint64_t inner = ledger_.Begin(group_, false);
   agent_->Async<&Pocket::Use>(AnyWorker(), Limited(), held.cell, inner, call)
       .OnReady([this, call, inner](const auto& result) {
-        // Of the two calls an error names the one that failed.
+        // An error names which of the two calls has failed.
         const absl::Status status = StatusOf(result);
         const auto error = rpc::CallErrorOf(status);
         const bool inside = error.has_value() && error->method == "Cell::Add";

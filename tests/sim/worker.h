@@ -19,7 +19,7 @@
 
 namespace baton::sim {
 
-// An object of the simulated workers.
+// A remote object of the simulated workers.
 class Cell {
  public:
   explicit Cell(uint64_t number);
@@ -40,27 +40,27 @@ class Cell {
 struct WorkerOptions {
   std::string name;
   int machine = 0;
-  std::vector<std::string> names;  // of all workers, by machine
+  std::vector<std::string> names;  // all workers, by machine
   uint64_t incarnation = 0;
   uint64_t seed = 0;
   std::chrono::milliseconds lease{1000};
   std::chrono::milliseconds resend_after{200};
   Nanos pause{0};  // between two calls, on average
-  // No message is lost on a connection that stays: a call may wait for its
-  // answer without a limit.
+  // Connections lose no message while they last, so calls may have no timeout.
   bool patient = false;
-  // There are parameter servers, and this worker trains; or makes them first.
+  // The run has parameter servers, and this worker trains; or it also makes
+  // them.
   bool trains = false;
   bool makes_servers = false;
-  // Its part in the pipeline of a run.
+  // This worker's part in the run's pipeline.
   enum class Trains { kNothing, kHasStages, kFirst, kStandby };
   Trains pipeline = Trains::kNothing;
-  Nanos pace{0};                // of its steps
-  std::string journal{};        // of trainers; may be empty
+  Nanos pace{0};                // pause between steps, on average
+  std::string journal{};        // folder of the trainers' journal; may be empty
   std::string other_trainer{};  // may be empty
 };
 
-// What the workers of a run write down.
+// The records that all workers of a run share.
 struct Books {
   Ledger& ledger;
   Tally& tally;
@@ -68,9 +68,9 @@ struct Books {
   TrainingLog& training_log;
 };
 
-// A process: the agent that JoinCluster would make, and calls of all kinds to
-// the others, chosen by the seed. Made by the world; what it does runs in a
-// group of its own.
+// A worker process: it has the agent that JoinCluster would make, and makes
+// calls of all kinds to the other workers, as the seed decides. The world makes
+// it; it runs in its own group.
 class Worker {
  public:
   Worker(WorkerOptions options, Exchange& exchange,
@@ -79,11 +79,12 @@ class Worker {
   int group() const { return group_; }
   const std::string& name() const { return options_.name; }
   bool joined() const { return agent_ != nullptr; }
-  // Ends in order, and its process with it.
+  // Shuts down gracefully and ends its process.
   void Leave() { leaving_ = true; }
-  // What it does from now on: calls of all kinds; short ones to all, which must
-  // hear of each other; nothing; it reads from parameter servers once; it drops
-  // what it holds; it holds nothing of trainings that are over.
+  // What it does from now on: makes calls of all kinds; makes short calls to
+  // all workers, so that all hear of each other; nothing; reads from the
+  // parameter servers once; drops its handles; checks that it keeps no states
+  // of ended trainings.
   enum class Phase { kWork, kGreet, kRest, kRead, kDrop, kForget };
   void Enter(Phase phase) {
     phase_ = phase;
@@ -92,18 +93,18 @@ class Worker {
   bool is_trainer() const {
     return options_.pipeline > WorkerOptions::Trains::kHasStages;
   }
-  // By its own thread, while it rests or drops; empty when nothing is left.
+  // Its own thread sets this while it rests or drops; "" if nothing is left.
   const std::string& leftovers() const { return leftovers_; }
   const std::vector<uint64_t>& sees() const { return sees_; }  // incarnations
   const Trainer* trainer() const { return trainer_; }          // may be null
-  // What its last read said; nothing before.
+  // Returns the result of its last read; nullopt before the first.
   const std::optional<absl::Status>& read() const { return read_; }
 
  private:
   struct Held {
     RRef<Cell> cell;
     uint64_t number = 0;
-    std::shared_ptr<int> lost;  // how often it heard of its owner's loss
+    std::shared_ptr<int> lost;  // how often its owner's loss was reported
   };
   friend struct Pocket;
 
@@ -143,7 +144,7 @@ class Worker {
   std::string leftovers_ = "not looked at yet";
   std::vector<uint64_t> sees_;
   std::vector<Held> pocket_;
-  Trainer* trainer_ = nullptr;  // never deleted, as answers come late
+  Trainer* trainer_ = nullptr;  // never deleted, because answers may come late
   std::optional<absl::Status> read_;
   std::unique_ptr<PipelineTrainer> pipeline_trainer_;
 };

@@ -16,7 +16,7 @@
 namespace baton::sim {
 namespace {
 
-// Until a thread that was woken runs, where nothing delays it.
+// The time until a woken thread runs, if nothing delays it.
 constexpr int64_t kWakeUp = 20'000;
 
 }  // namespace
@@ -169,7 +169,8 @@ World::Thread& World::PickNext() {
     auto node = events_.extract(events_.begin());
     Event& event = node.mapped();
     const Group& group = groups_[event.group];
-    // What its tasks and threads have may want locks to be destroyed.
+    // Tasks of a killed group are leaked, because destroying what they hold
+    // could take locks.
     if (group.killed) {
       if (event.task != nullptr) new Task(std::move(event.task));
       continue;
@@ -185,7 +186,8 @@ World::Thread& World::PickNext() {
   Fail("nothing can run any more");
 }
 
-// Does a task. Null, too, for a thread that has been woken otherwise.
+// Runs a task and returns null. Also returns null for a thread that has been
+// woken otherwise.
 World::Thread* World::Take(Event& event) {
   if (event.thread == nullptr) {
     ++steps_;
@@ -265,7 +267,7 @@ void World::Lock(pthread_mutex_t* mutex) {
 
 void World::Unlock(pthread_mutex_t* mutex) {
   real::Unlock(mutex);
-  Wake(mutex, true);  // one alone may be stopped
+  Wake(mutex, true);  // a single one may be stopped
 }
 
 int World::WaitCondition(WaitKey condition, pthread_mutex_t* mutex,

@@ -24,42 +24,44 @@ namespace baton::sim {
 
 using Nanos = std::chrono::nanoseconds;
 
-// What a thread waits for: the address of a condition variable, of a mutex, or
-// of whatever else. Never looked into.
+// Identifies what a thread waits for: the address of a condition variable, a
+// mutex or something else. It is never dereferenced.
 using WaitKey = const void*;
 
 struct WorldOptions {
   uint64_t seed = 0;
-  // That a thread which takes a mutex lets others run first.
+  // The probability that a thread which takes a mutex lets others run first.
   double preempt = 0;
-  // That a thread which is woken runs late, and by how much at most.
+  // The probability that a woken thread runs late, and the greatest delay.
   double late = 0;
   Nanos latest{0};
   bool trace = false;
 };
 
-// The clock and the threads of this process, simulated: posix.cc gives every
-// call of POSIX that waits, wakes, starts a thread or reads a clock to it. One
-// thread runs at a time, until it waits; which one is next, and when, follows
-// from the seed alone. Time passes between steps, not in them, but for a little
-// with every look at the clock.
+// Simulates the clock and the threads of this process: posix.cc directs to it
+// every POSIX call that waits, wakes, starts a thread or reads a clock. One
+// thread runs at a time, until it waits; the seed determines which one is next,
+// and when. Time passes only between steps, except for a little at each reading
+// of the clock.
 //
-// Threads belong to groups, which are what processes are elsewhere: a group is
-// stopped for a while, or killed, wherever its threads are, and its memory
-// stays. Threads inherit the group of who starts them; group 0 is the world's
-// own.
+// Threads belong to groups, which stand for processes. A group can be stopped
+// for a while, or killed, wherever its threads are; its memory stays. A new
+// thread belongs to the group of the thread that starts it. Group 0 is the
+// world's own.
 //
-// The process ends without unwinding: by Exit. Called by the thread that runs.
+// Exit ends the process without unwinding. Call all methods on the running
+// thread.
 class World {
  public:
   static World& Get();
 
-  // The calling thread, which is the only one, is the first of group 0.
+  // Begins the simulation. The calling thread, the only one, becomes the first
+  // of group 0.
   void Begin(const WorldOptions& options);
   bool active() const { return active_; }
   // Ends the process.
   [[noreturn]] void Exit(int code);
-  // As Exit, with a line of what is wrong.
+  // Prints what is wrong and exits.
   [[noreturn]] void Fail(const std::string& what);
   // Called by Fail before the process ends.
   std::function<void(const std::string& what)> on_failure;
@@ -68,7 +70,8 @@ class World {
   void Trace(const std::string& text);
   bool tracing() const { return options_.trace; }
   uint64_t steps() const { return steps_; }
-  // Of all that has happened: equal for two runs of one seed.
+  // Returns a hash of all that has happened; two runs of one seed have the
+  // same.
   uint64_t digest() const { return digest_; }
   void Mix(uint64_t value) { digest_ = (digest_ ^ value) * 0x100000001b3; }
 
@@ -79,18 +82,19 @@ class World {
   bool stopped(int group) const { return groups_[group].stopped_until > now_; }
   void Stop(int group, Nanos length);
   void Kill(int group);
-  // A thread of that group.
+  // Starts a thread of that group.
   void Start(int group, std::function<void()> run);
 
-  // Runs `task` then, unless the group has been killed; later, if it is
-  // stopped. Tasks wait for nothing and take no mutex.
+  // Runs `task` after `delay`; later if the group is stopped then, never if it
+  // was killed. Tasks must not wait or take a mutex.
   void After(int group, Nanos delay, Task task);
   void Sleep(Nanos length);
-  // Until `key` is woken; false after `length`, unless that is negative.
+  // Waits until `key` is woken. Returns false after `length`; a negative one is
+  // no limit.
   bool WaitFor(WaitKey key, Nanos length);
   void Wake(WaitKey key, bool all);
 
-  // For posix.cc.
+  // These are called by posix.cc.
   int CreateThread(pthread_t* id, const pthread_attr_t* attributes,
                    void* (*start)(void*), void* argument);
   void AwaitEnd(pthread_t id);
@@ -120,9 +124,9 @@ class World {
   static void* Trampoline(void* thread);
   void Push(int64_t when, Event event);
   void WakeThread(Thread& thread);
-  // Gives up the turn; returns when it is the calling thread's again.
+  // Gives up the turn, and returns when the calling thread has it again.
   void Park();
-  // The next thread to run; does the tasks that are due before.
+  // Returns the next thread to run; runs the tasks that are due before.
   Thread& PickNext();
   Thread* Take(Event& event);
   int64_t Lateness();

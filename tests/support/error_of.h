@@ -9,7 +9,7 @@
 
 namespace baton::test {
 
-// The text of the Error that `fn` throws, or "no error".
+// Returns the text of the Error that `fn` throws, or "no error".
 template <typename Fn>
 std::string ErrorOf(Fn fn) {
   try {

@@ -21,8 +21,8 @@
 namespace baton::testing {
 namespace {
 
-// Where nobody listens. Below the ports that the kernel gives to those who
-// connect: one of them may else take it first.
+// Returns an address at which nobody listens, with a port below those that the
+// kernel gives to clients: one of these could be taken by a client first.
 std::string FreeAddress() {
   std::random_device random;
   for (;;) {

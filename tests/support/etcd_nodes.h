@@ -14,12 +14,13 @@
 
 namespace baton::testing {
 
-// An etcd of three nodes, processes of this machine (Debian's etcd-server) that
-// end with this object, and their data in a folder of its own. Their elections
-// take 0.5 to 1 s. Confined to one thread.
+// An etcd cluster of three nodes: processes on this machine (Debian's
+// etcd-server) that end with this object, with their data in a temporary
+// folder. Their elections take 0.5 to 1 s. Confined to one thread.
 class EtcdNodes {
  public:
-  // With certificates the nodes let in only who has one of the same authority.
+  // With certificates, the nodes accept only clients with certificates of the
+  // same authority.
   explicit EtcdNodes(const rpc::Security& security = {});
   ~EtcdNodes();
 
@@ -28,7 +29,7 @@ class EtcdNodes {
   // Returns true once a node has heard from the others, within 30 s.
   bool AwaitServing() const;
   void Kill(size_t node);
-  // One that was killed, with its data.
+  // Starts a node that was killed again, with its data.
   void StartAgain(size_t node);
 
  private:

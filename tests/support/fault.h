@@ -26,7 +26,7 @@ enum class FaultKind {
   kSever,      // lost by a Disconnect; its sender sees Unavailable
 };
 
-// A fault of the messages that match it.
+// A fault and the messages that it applies to.
 struct FaultRule {
   FaultKind kind = FaultKind::kDrop;
   // Null matches every message.
@@ -37,8 +37,8 @@ struct FaultRule {
   int skip = 0;  // matching messages that pass before the rule begins
   int at_most = std::numeric_limits<int>::max();  // faults, then it is spent
   std::chrono::milliseconds delay{20};
-  // Of kFail: gets the function that tells the sender, and must call it once,
-  // on any thread.
+  // For kFail: gets the function that informs the sender; must call it once, on
+  // any thread.
   std::function<void(Task tell)> report = {};
 };
 

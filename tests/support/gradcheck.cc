@@ -37,7 +37,8 @@ struct Evaluated {
   std::vector<Tensor> grads;
 };
 
-// Gradients of sum(y * weights), of input `only` or of all where it is -1.
+// Returns gradients of sum(y * weights): of input `only`, or of all if it is
+// -1.
 Evaluated Evaluate(const Function& f, const std::vector<Tensor>& inputs,
                    const Tensor& weights, int only, DType dtype) {
   Variables all, wanted;

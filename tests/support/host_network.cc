@@ -23,8 +23,8 @@ constexpr char kSwitch[] = R"(
   ip address add "$1/24" dev switch &&
   ip link set switch up)";
 
-// Says when it has its namespaces, waits for the cable, and keeps them until
-// its input ends.
+// Makes a host's namespaces and prints "ready", waits for the cable, and keeps
+// them until its input ends.
 constexpr char kKeep[] = R"(
   mount -t tmpfs tmpfs "$1" &&
   cat /proc/sys/kernel/random/uuid > "$1/boot_id" &&
@@ -39,8 +39,8 @@ constexpr char kCable[] = R"(
   ip link add "$1" type veth peer name cable netns "$2" &&
   ip link set "$1" master switch up)";
 
-// A port that listens takes no packets and gives none; one that neither floods
-// nor learns gives none.
+// A bridge port in the listening state forwards no packets in either direction.
+// One that neither floods nor learns sends none to the host.
 constexpr char kCutBothWays[] = "ip link set $1 type bridge_slave state 1";
 constexpr char kCutToHost[] = R"(
   ip link set "$1" type bridge_slave \
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<HostNetwork>> HostNetwork::Make(int others) {
         "): run it as root, or by unshare --user --map-root-user"));
   }
   std::unique_ptr<HostNetwork> network(new HostNetwork());
-  // The other hosts do not see the sockets in it.
+  // Programs on other hosts do not see the sockets in this folder.
   setenv("TMPDIR", network->folder_.path().c_str(), 1);
   RETURN_IF_ERROR(Shell("the switch of the hosts", kSwitch, {AddressOf(0)}));
   for (int host = 1; host <= others; ++host)

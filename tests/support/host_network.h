@@ -14,30 +14,29 @@
 
 namespace baton::testing {
 
-// Hosts on this machine: Linux network namespaces at a common switch, each with
-// an address, a boot id and a TMPDIR of its own, so that programs on two of
-// them take each other for what runs on another machine. Host 0 is this
-// process's. Confined to one thread, but for Cut and Mend, which one other may
-// call.
+// Simulates several hosts on this machine: Linux network namespaces at a common
+// bridge. Each has its own address, boot id and TMPDIR, so programs on two of
+// them believe that they are on different machines. Host 0 is this process's.
+// Confined to one thread, except Cut and Mend, which one other thread may call.
 class HostNetwork {
  public:
   enum class Loss {
     kBothWays,  // all packets to and from the host
-    kToHost,    // those to the host; its own arrive
+    kToHost,    // packets to the host; its own still arrive
   };
 
-  // Moves the calling thread, and those that it and its own will start, into
-  // the network, for good; nothing of this process may have used another one.
-  // Unavailable without the rights of root, which a user namespace gives, and
-  // where iproute2 or util-linux are missing.
+  // Moves the calling thread, and threads that it starts later, into the
+  // network permanently; this process must not have used another network.
+  // Returns Unavailable without root's rights, which a user namespace gives, or
+  // if iproute2 or util-linux is missing.
   static absl::StatusOr<std::unique_ptr<HostNetwork>> Make(int others);
 
   static std::string AddressOf(int host);
-  // What runs a program, of which `command` has the whole path, on another
-  // host.
+  // Returns the command that runs `command`, which names the program by its
+  // whole path, on another host.
   std::vector<std::string> On(int host, std::vector<std::string> command) const;
-  // Loses packets from now on, of which neither end is told. Connections live
-  // on after Mend, unless somebody has given them up.
+  // From now on packets are lost without notice to either end. Connections
+  // survive until Mend, unless one end gives them up.
   absl::Status Cut(int host, Loss loss = Loss::kBothWays);
   absl::Status Mend(int host);
 
@@ -45,8 +44,8 @@ class HostNetwork {
   HostNetwork() = default;
   absl::Status AddHost(int host);
 
-  const TempFolder folder_;  // each host has another at its path
-  // Each keeps the namespaces of a host.
+  const TempFolder folder_;  // each host has its own folder at the same path
+  // Each of these keeps the namespaces of a host.
   std::vector<std::unique_ptr<ChildProcess>> keepers_;
 };
 

@@ -15,14 +15,15 @@
 
 namespace baton::testing {
 
-// What BATON_TEST_DEVICE=cuda gives w0, w1, ...: a GPU each. The CPU otherwise.
+// With BATON_TEST_DEVICE=cuda, returns another GPU for each of w0, w1, ...;
+// else the CPU.
 inline Device DeviceOfMember(const std::string& name) {
   const char* device = std::getenv("BATON_TEST_DEVICE");
   if (device == nullptr || std::string(device) != "cuda") return Device::Cpu();
   return Device::Cuda(std::atoi(name.c_str() + 1));
 }
 
-// Joins as a program of tests/support/member_processes.h was told to.
+// Joins as the arguments of tests/support/member_processes.h say.
 inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinAsMember(char** argv) {
   rpc::ClusterOptions options;
   options.name = argv[1];

@@ -7,8 +7,8 @@
 
 namespace baton::testing {
 
-// How often a test kills what it tests, at random moments: `few` times, or as
-// often as BATON_KILLS says (BATON_KILLS=100 tests/run.sh -R Kill).
+// Returns how often a test kills its subject at random moments: `few` times, or
+// as often as BATON_KILLS says (BATON_KILLS=100 tests/run.sh -R Kill).
 inline int Kills(int few) {
   const char* text = std::getenv("BATON_KILLS");
   const int kills = text == nullptr ? 0 : std::atoi(text);

@@ -32,8 +32,8 @@ class GrpcMaker final : public TransportMaker {
     rpc::GrpcOptions options;
     options.registry_digest = absl::StrCat(registry.Digest());
     options.inline_delivery = true;
-    // Nobody is lost for a silence that is the busy machine's; who was killed
-    // is known by the end of its connection.
+    // A busy machine must not make a worker look lost. Killed workers are
+    // noticed by their closed connections.
     options.lease = std::chrono::seconds(30);
     options.reconnect_timeout = std::chrono::milliseconds(1500);
     options.shared_memory = shared_memory_;

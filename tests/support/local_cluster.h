@@ -19,8 +19,7 @@
 
 namespace baton::testing {
 
-// Where the transports of a cluster come from: a network of this process, or
-// sockets.
+// Makes the transports of a cluster: an in-process network, or sockets.
 class TransportMaker {
  public:
   virtual ~TransportMaker() = default;
@@ -28,15 +27,15 @@ class TransportMaker {
       const rpc::Registry& registry) = 0;
 };
 
-// The same tests run over each: TEST_P with kTransports and TransportName.
-// kGrpcStreams: without shared memory.
+// The transports that tests run over: TEST_P with kTransports and
+// TransportName. kGrpcStreams uses no shared memory.
 enum class TransportKind { kInProcess, kGrpc, kGrpcStreams };
 inline const auto kTransports =
     ::testing::Values(TransportKind::kInProcess, TransportKind::kGrpc,
                       TransportKind::kGrpcStreams);
 void PrintTo(TransportKind kind, std::ostream* out);
 std::string TransportName(const ::testing::TestParamInfo<TransportKind>& info);
-// `device`: where tensors of others' GPUs come to.
+// Tensors from other workers' GPUs arrive on `device`.
 std::function<std::unique_ptr<TransportMaker>()> MakerOf(
     TransportKind kind, Device device = Device::Cpu());
 
@@ -49,13 +48,13 @@ struct ClusterOptions {
   std::function<void(rpc::Agent&)> on_start{};
   std::function<std::unique_ptr<TransportMaker>()> transports{};  // in process
   std::shared_ptr<rpc::FaultPlan> faults{};
-  // How the workers that it names compute.
+  // The devices and dtypes of the workers that it names.
   std::map<std::string, rpc::Compute> compute{};
 };
 
-// Agents of one process, each knowing all others. A test ends with
+// Agents of one process, each of which knows all others. A test ends with
 //   cluster.ExpectIdle();
-// to prove that no call, object or handle is left anywhere. Confined to the
+// to check that no call, object or handle is left anywhere. Confined to the
 // test's thread.
 class LocalCluster {
  public:
@@ -66,14 +65,15 @@ class LocalCluster {
   rpc::Agent& operator[](size_t i) { return *agents_.at(options_.names[i]); }
   size_t size() const { return options_.names.size(); }
 
-  // Ends a worker as a crash would: nobody is told but by broken connections.
+  // Ends a worker as a crash would: others notice only its broken connections.
   void Kill(const std::string& name);
-  // A new incarnation of it that all others are told of.
+  // Starts a new incarnation of the worker and tells all others.
   void Restart(const std::string& name);
 
-  // Waits for everything to be given back; lists what was not.
+  // Waits until all calls, objects and handles are gone; a failure lists those
+  // left.
   void ExpectIdle();
-  // Graceful, all at a time.
+  // Shuts down all agents gracefully, at the same time.
   void Shutdown();
 
  private:

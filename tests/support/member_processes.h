@@ -20,12 +20,12 @@
 
 namespace baton::testing {
 
-// Members of a group in processes of their own, named w0, w1, ..., which are
-// started as
+// Members of a process group in their own processes, named w0, w1, ..., which
+// are started as
 //   PROGRAM NAME RENDEZVOUS WORLD_SIZE FLAGS... NUMBER
-// with 1, 2, 4, ... for a number, and say that they are "running", then why
-// their group is "broken", and then the mean of the numbers of those that are
-// left. Confined to one thread.
+// where NUMBER is 1, 2, 4, ... Each prints "running", then why its group is
+// "broken", then the mean of the remaining members' numbers. Confined to one
+// thread.
 class MemberProcesses {
  public:
   using Clock = std::chrono::steady_clock;
@@ -43,15 +43,15 @@ class MemberProcesses {
     for (auto& member : members_) EXPECT_EQ(member->ReadLine(), "running");
   }
 
-  // Kills one within the next milliseconds, in any phase of a step: some take
-  // less than one. The others name it within two seconds, and go on with the
-  // right mean.
+  // Kills a member within the next milliseconds, in any phase of a step,
+  // because some steps take less than one. Expects the others to name it within
+  // two seconds and to continue with the right mean.
   void KillAndExpectTheRestToGoOn(int killed, std::mt19937& random) {
     const auto end = Clock::now() + std::chrono::microseconds(random() % 5000);
     while (Clock::now() < end) std::this_thread::yield();
     SignalAndExpectTheRestToGoOn(killed, SIGKILL, std::chrono::seconds(2));
   }
-  // The same at once, with another signal and time.
+  // Does the same at once, with another signal and limit.
   void SignalAndExpectTheRestToGoOn(int killed, int signal,
                                     std::chrono::seconds within) {
     const auto begin = Clock::now();

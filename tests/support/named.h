@@ -8,11 +8,11 @@
 
 namespace baton::testing {
 
-// A parameter of tests with the name that they get from it:
+// A parameter of tests with a name, which becomes part of the tests' names:
 //   INSTANTIATE_TEST_SUITE_P(DTypes, Golden,
 //                            ::testing::Values(Named<DType>{"f32", kF32}),
 //                            ::testing::PrintToStringParamName());
-// GoogleTest knows no names of enums, and would print their bytes. Value type.
+// Without it, GoogleTest would print the bytes of an enum. Value type.
 template <typename T>
 struct Named {
   std::string name;  // letters, digits and '_'

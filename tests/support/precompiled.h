@@ -3,8 +3,8 @@
 
 #pragma once
 
-// What nearly every test includes; CMake hands it to all of them compiled. Each
-// test includes what it uses all the same.
+// What nearly every test includes. CMake precompiles it for them; each test
+// still includes what it uses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

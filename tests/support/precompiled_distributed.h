@@ -3,8 +3,8 @@
 
 #pragma once
 
-// What nearly every test of modules at workers includes; CMake hands it to all
-// of them compiled. Each test includes what it uses all the same.
+// What nearly every test of remote modules includes. CMake precompiles it for
+// them; each test still includes what it uses.
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "tests/support/precompiled.h"

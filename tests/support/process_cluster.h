@@ -17,17 +17,17 @@
 
 namespace baton::testing {
 
-// A rendezvous in this process, and the processes of workers that meet there:
-// killed and started again as a launcher does. Confined to one thread, but for
-// Kill, which one other may call.
+// A rendezvous in this process and worker processes that meet there, which can
+// be killed and started again as a launcher does. Confined to one thread,
+// except Kill, which one other thread may call.
 class ProcessCluster {
  public:
-  // What starts a worker: the program and its arguments. `world_size`: that it
-  // waits for; 0: it is one more.
+  // Returns the command that starts a worker. `world_size` is the one to wait
+  // for; 0: the worker joins as one more.
   using Command = std::function<std::vector<std::string>(
       const std::string& name, const std::string& rendezvous, int world_size)>;
 
-  // The rendezvous listens there: see rpc::RendezvousServer::Make.
+  // The rendezvous listens at `listen`: see rpc::RendezvousServer::Make.
   explicit ProcessCluster(Command command,
                           const std::string& listen = "127.0.0.1:0",
                           const rpc::Security& security = {})
@@ -36,10 +36,11 @@ class ProcessCluster {
   std::string address() const { return rendezvous_->address(); }
 
   void Start(const std::string& name, int world_size);
-  // One more, which the agent has heard of on return; false where it does not
-  // within a minute.
+  // Starts a worker as one more. Returns when the agent has heard of it; false
+  // if it does not within a minute.
   bool StartAgain(const std::string& name, const rpc::Agent& agent);
-  // `tell`: as by a launcher, which hears of the end of its own processes.
+  // Kills a worker. If `tell` is true, reports its end to the rendezvous, as a
+  // launcher does.
   void Kill(const std::string& name, bool tell);
   ChildProcess& operator[](const std::string& name) {
     return *processes_.at(name);

@@ -11,7 +11,7 @@
 
 namespace baton::testing {
 
-// What a process holds, and has used of the processors since it began.
+// The memory that a process holds, and the CPU time that it has used.
 struct ProcessUsage {
   int64_t resident_kb = 0;  // pages it shares with others among them
   int64_t shared_kb = 0;    // of these, shared memory
@@ -20,7 +20,7 @@ struct ProcessUsage {
   double cpu_seconds = 0;  // in steps of the kernel's clock, mostly 10 ms
 };
 
-// As the kernel tells it; NotFound when the process has ended.
+// Reads the kernel's figures; NotFound if the process has ended.
 absl::StatusOr<ProcessUsage> UsageOf(pid_t pid);
 
 }  // namespace baton::testing

@@ -8,8 +8,8 @@
 
 namespace baton::testing {
 
-// A program of this build, which lies beside the one that runs: in the build
-// tree as in a bundle (tools/bundle.sh).
+// Returns the path of a program that lies beside the running one, in the build
+// tree as well as in a bundle (tools/bundle.sh).
 inline std::string ProgramPath(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }

@@ -9,8 +9,8 @@
 
 namespace baton::testing {
 
-// How many training steps a worker has taken part in, as its table "training"
-// says; "none" before the first.
+// Returns how many training steps a worker has taken part in, from its table
+// "training"; "none" before the first.
 inline std::string StepsOf(const rpc::Agent& agent) {
   for (const rpc::View& view : agent.GetDebugInfo().views)
     if (view.name == "training" && !view.rows.empty()) return view.rows[0][0];

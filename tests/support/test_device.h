@@ -8,12 +8,12 @@
 #include "core/tensor.h"
 
 // One test body for every device: tests put their inputs on TestDevice() and
-// read results with To or ToVector. ctest runs the programs that do so a second
-// time, labelled cuda, with BATON_TEST_DEVICE=cuda; where there is no GPU that
-// run says so and is skipped.
+// read results with To or ToVector. ctest runs their programs a second time,
+// labelled cuda, with BATON_TEST_DEVICE=cuda; without a GPU, that run says so
+// and is skipped.
 namespace baton::test {
 
-// What BATON_TEST_DEVICE names; the CPU when it is unset.
+// Returns the device in BATON_TEST_DEVICE; the CPU if it is not set.
 Device TestDevice();
 
 inline Tensor Put(const Tensor& x) { return x.To(TestDevice()); }

@@ -13,7 +13,7 @@
 // Files that tests read and write.
 namespace baton::testing {
 
-// A folder of one test, gone with the object.
+// A folder for one test, removed by the destructor.
 class TempFolder {
  public:
   TempFolder() {
@@ -31,7 +31,7 @@ class TempFolder {
   std::string operator/(const std::string& name) const {
     return path_ + "/" + name;
   }
-  // Writes a file, with the folders it lies in; returns its path.
+  // Writes a file, making the folders it lies in; returns its path.
   std::string Write(const std::string& name, const std::string& bytes) const {
     const std::filesystem::path path = *this / name;
     std::filesystem::create_directories(path.parent_path());

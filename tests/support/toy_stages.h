@@ -21,7 +21,7 @@
 // Small modules that tests put on workers.
 namespace baton::testing {
 
-// relu(x W + b), or without the ReLU.
+// Computes relu(x W + b), or x W + b.
 class DenseStage final : public nn::Module {
  public:
   static std::unique_ptr<DenseStage> Make(int64_t in, int64_t out, bool relu,
@@ -44,8 +44,8 @@ class DenseStage final : public nn::Module {
   const bool relu_;
 };
 
-// dropout(norm(x W + b)) over images of one pixel: a forward that moves running
-// statistics and, unless p is 0, draws random numbers.
+// Computes dropout(norm(x W + b)) over images of one pixel. Its forward changes
+// running statistics and, unless p is 0, draws random numbers.
 class NoisyStage final : public nn::Module {
  public:
   static std::unique_ptr<NoisyStage> Make(int64_t width, double p,
@@ -76,7 +76,7 @@ class NoisyStage final : public nn::Module {
   nn::Dropout* const dropout_;
 };
 
-// Passes values on, and goes wrong as asked in one call of Forward.
+// Returns its input, and has the given fault in one call of Forward.
 class FragileStage final : public nn::Module {
  public:
   enum class Fault { kNone, kForward, kBackward, kWait, kWaitInBackward };
@@ -103,8 +103,8 @@ class FragileStage final : public nn::Module {
     return y;
   }
 
-  // Where kWait and kWaitInBackward wait, for at most nine seconds. Confined to
-  // the test's process; Reset makes it anew.
+  // Where kWait and kWaitInBackward wait, for at most nine seconds. Shared by
+  // all stages of the test's process; ResetGate makes a new one.
   struct Gate {
     Promise<void> reached;
     Promise<void> opened;
@@ -129,7 +129,8 @@ class FragileStage final : public nn::Module {
   int calls_ = 0;
 };
 
-// What the call's context holds for each parameter; undefined: nothing.
+// Returns the gradients in the call's context, one for each parameter;
+// undefined if it has none.
 template <typename M>
 absl::StatusOr<std::vector<Tensor>> GradientsAt(rpc::CallContext& call,
                                                 const RRef<M>& module) {

@@ -14,8 +14,8 @@
 namespace baton::testing {
 
 // Agents of one process with distributed autograd, named alice, bob, carol,
-// dave. Its end expects that no context is open, no call under way and no
-// object owned on any of them. Confined to one thread.
+// dave. The destructor expects that no context is open, no call under way and
+// no object owned on any of them. Confined to one thread.
 class TrainingCluster {
  public:
   using AddTypes = std::function<void(rpc::Registry&)>;
@@ -27,7 +27,8 @@ class TrainingCluster {
 
   rpc::Agent& at(const std::string& name) { return cluster_[name]; }
   rpc::Agent& alice() { return at("alice"); }
-  // As if its process died; its Agent object stays, for contexts that use it.
+  // Ends a worker as if its process died. Its Agent object stays, because
+  // contexts may use it.
   void Kill(const std::string& name);
   // Waits until no worker has a context open; false after five seconds.
   bool NoContextsLeft();

@@ -20,13 +20,14 @@
 #include "models/nn/module.h"
 #include "rpc/methods.h"
 
-// Modules of several values that tests make pipelines of.
+// Modules with several inputs and outputs, for tests of pipelines.
 namespace baton::testing {
 
-// Takes some values [rows, kWidth], of which integers count as numbers, and
-// gives tanh(p W + b), or that of p normalised, for each of its outputs, where
-// p is their product; behind these its last input where it passes that on. Each
-// value is used once, on the way of the first one's gradient.
+// Returns tanh(p W + b) for each of its outputs, where p is the product of its
+// inputs [rows, kWidth], normalised by a batch norm if `norm` is set. Integer
+// inputs count as numbers. If `passes_last` is set, the last input is one more
+// output. Each input is used once, along a chain of products that begins with
+// the first.
 class MixStage final : public nn::Module {
  public:
   static constexpr int64_t kWidth = 5;
@@ -84,8 +85,8 @@ class MixStage final : public nn::Module {
   nn::BatchNorm2d* norm_ = nullptr;
 };
 
-// The cross-entropy of a first output and, for what the parameter says, the
-// size of a second.
+// The cross-entropy of the first output plus `share`, a parameter, times the
+// mean square of the second.
 class TwoHeadLoss final : public nn::LossModule {
  public:
   static std::unique_ptr<TwoHeadLoss> Make(double share) {

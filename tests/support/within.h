@@ -9,7 +9,7 @@
 
 namespace baton::testing {
 
-// Asks again and again; false when `limit` has passed without a yes.
+// Calls `done` again and again until it returns true; false after `limit`.
 inline bool Within(std::chrono::seconds limit,
                    const std::function<bool()>& done) {
   const auto deadline = std::chrono::steady_clock::now() + limit;

@@ -41,7 +41,8 @@ namespace {
 
 thread_local std::string error;
 
-// Nothing is thrown through C: what `make` gives, or `failed` and why.
+// No exception crosses into C: returns what `make` returns, or `failed` after
+// an error, which it stores for baton_error.
 template <typename T, typename Fn>
 T Guarded(T failed, Fn make) {
   error.clear();
@@ -85,7 +86,7 @@ std::vector<Tensor> TensorsOf(const baton_tensor* const* tensors, int count) {
   return all;
 }
 
-// As others see it: row-major, in host memory.
+// Converts to the form of the C interface: row-major, in host memory.
 std::unique_ptr<baton_tensor> Wrap(const Tensor& tensor) {
   return std::make_unique<baton_tensor>(
       baton_tensor{tensor.To(Device::Cpu()).Contiguous()});

@@ -13,8 +13,9 @@
 //   if (count < 0) puts(baton_error());
 //   baton_leave(self);
 //
-// Of the shared library libbaton_c. Functions that fail give NULL or -1, and
-// baton_error says why. All are thread-safe; tensors do not change.
+// Link the shared library libbaton_c. A function that fails returns NULL or -1,
+// and baton_error says why. All functions are thread-safe; tensors do not
+// change.
 #pragma once
 
 #include <stdint.h>
@@ -29,7 +30,7 @@ typedef struct baton_worker baton_worker;
 typedef struct baton_tensor baton_tensor;
 typedef struct baton_results baton_results;
 
-// Of elements. The numbers are those on the wire.
+// The dtypes of elements. The numbers are those of the wire protocol.
 enum {
   BATON_F32 = 0,
   BATON_F64 = 1,
@@ -41,29 +42,29 @@ enum {
   BATON_BOOL = 7
 };
 
-// Why the last call on this thread failed; "" where it did not. Valid until the
-// next one.
+// Returns why the last call on this thread failed; "" if it did not. Valid
+// until the next call.
 BATON_C_API const char* baton_error(void);
 
-// A row-major tensor in memory of its own, with a copy of `elements`, or with
-// zeros where that is NULL.
+// Makes a row-major tensor with a copy of `elements`, or with zeros if that is
+// NULL.
 BATON_C_API baton_tensor* baton_tensor_new(int dtype, int dims,
                                            const int64_t* shape,
                                            const void* elements);
-BATON_C_API void baton_tensor_free(baton_tensor* tensor);  // or NULL
+BATON_C_API void baton_tensor_free(baton_tensor* tensor);  // may be NULL
 BATON_C_API int baton_tensor_dtype(const baton_tensor* tensor);
 BATON_C_API int baton_tensor_dims(const baton_tensor* tensor);
 BATON_C_API int64_t baton_tensor_size(const baton_tensor* tensor, int dim);
 BATON_C_API int64_t baton_tensor_bytes(const baton_tensor* tensor);
-// Row-major; valid as long as the tensor.
+// Returns the elements in row-major order; valid as long as the tensor.
 BATON_C_API const void* baton_tensor_data(const baton_tensor* tensor);
 
-// A function that others call. It has the inputs until it returns, and gives
-// its outputs by baton_results_add, or why it failed by baton_results_fail.
-// Runs on threads of Baton's, several calls at a time.
+// A function that other workers call. The inputs are valid until it returns. It
+// returns each output by baton_results_add, or its failure by
+// baton_results_fail. It runs on Baton's threads, several calls at a time.
 typedef void (*baton_function)(void* context, const baton_tensor* const* inputs,
                                int count, baton_results* results);
-// The tensor stays the caller's.
+// The caller keeps the tensor.
 BATON_C_API void baton_results_add(baton_results* results,
                                    const baton_tensor* output);
 BATON_C_API void baton_results_fail(baton_results* results, const char* why);
@@ -74,7 +75,7 @@ typedef struct {
   void* context;
 } baton_export;
 
-// What is NULL or 0 comes from the environment that baton-run sets
+// Fields that are NULL or 0 are taken from the environment that baton-run sets
 // (BATON_NAME, BATON_RENDEZVOUS, BATON_WORLD_SIZE).
 typedef struct {
   const char* name;
@@ -84,20 +85,20 @@ typedef struct {
   int exports_count;
 } baton_join_options;
 
-// Meets the others; NULL options are those of the environment.
+// Joins the cluster. `options` may be NULL: then all come from the environment.
 BATON_C_API baton_worker* baton_join(const baton_join_options* options);
 BATON_C_API const char* baton_name(const baton_worker* worker);
 
-// Calls a function that `to` offers, and waits for its outputs, `seconds` at
-// most. Gives their number; the caller frees them. Fails where there are more
-// than `room`.
+// Calls a function that the worker `to` offers, and waits for its outputs, at
+// most `seconds`. Returns their number; the caller frees them. Fails if there
+// are more than `room`.
 BATON_C_API int baton_call(baton_worker* worker, const char* to,
                            const char* function,
                            const baton_tensor* const* inputs, int inputs_count,
                            baton_tensor** outputs, int room, double seconds);
 
-// Ends what is under way and frees the worker, also where it gives -1 because
-// others had not finished with it.
+// Ends all calls and frees the worker, even if it returns -1 because other
+// workers still used it.
 BATON_C_API int baton_leave(baton_worker* worker);
 
 #ifdef __cplusplus

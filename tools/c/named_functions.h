@@ -15,8 +15,8 @@
 #include "rpc/call_options.h"
 #include "rpc/registry.h"
 
-// Functions of tensors that are called by a name instead of a type, which other
-// languages have none of: what is behind tools/c/baton.h.
+// Functions of tensors that are called by a name instead of a C++ type, for
+// other languages: the implementation of tools/c/baton.h.
 namespace baton::c {
 
 // Runs on the agent's threads, several calls at a time.
@@ -24,17 +24,18 @@ using NamedFunction = std::function<absl::StatusOr<std::vector<Tensor>>(
     const std::vector<Tensor>& inputs)>;
 using NamedFunctions = std::map<std::string, NamedFunction>;
 
-// Every worker's registry needs it, and nothing else: so all of a cluster are
-// programs of tools/c/baton.h.
+// Every worker's registry needs this and must contain nothing else, so all
+// workers of such a cluster use tools/c/baton.h.
 void RegisterNamedFunctions(rpc::Registry& registry);
 
-// What others may call here. Call it before the agent serves calls:
+// Offers these functions to other workers. Call it before the agent serves
+// calls:
 //   options.on_start = [&](rpc::Agent& agent) {
 //     AttachNamedFunctions(agent, functions);
 //   };
 void AttachNamedFunctions(rpc::Agent& agent, NamedFunctions functions);
 
-// NotFound for a name that `to` does not offer.
+// Returns NotFound for a name that `to` does not offer.
 Future<std::vector<Tensor>> CallNamed(rpc::Agent& agent, const rpc::Target& to,
                                       const std::string& name,
                                       const std::vector<Tensor>& inputs,

@@ -90,7 +90,7 @@ def run(rank, folder):
 
 
 def norm_case():
-    """A batch norm, and the inputs of all ranks with the gradients given for their outputs."""
+    """Returns a batch norm, the inputs of all ranks, and the gradients given for their outputs."""
     torch.manual_seed(11)
     module = nn.BatchNorm2d(4).double()
     for parameter in module.parameters():
@@ -106,7 +106,7 @@ def of_module(module):
 
 
 def sync_batch_norm(rank):
-    """What a rank has of SyncBatchNorm, by NCCL where each has a GPU, else by Gloo."""
+    """Runs SyncBatchNorm at one rank, by NCCL if each rank has a GPU, else by Gloo."""
     group = None
     if torch.cuda.device_count() >= RANKS:
         group = distributed.new_group(backend='nccl')
@@ -122,7 +122,7 @@ def sync_batch_norm(rank):
 
 
 def joint_batch_norm():
-    """BatchNorm2d over the rows of all ranks."""
+    """Runs BatchNorm2d over the rows of all ranks."""
     module, x, dy = norm_case()
     arrays = {f'state.{name}': value.clone() for name, value in module.state_dict().items()}
     x.requires_grad_()

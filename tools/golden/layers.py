@@ -77,7 +77,7 @@ def bag(options):
 
 
 def autocast():
-    """A net in float32 whose linear and convolution layers compute in bfloat16."""
+    """Runs a net in float32 whose linear and convolution layers compute in bfloat16."""
     module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.Flatten(), nn.Linear(8 * 16, 10))
     x = torch.randn(4, 3, 6, 6, requires_grad=True)
     labels = torch.tensor([1, 7, 0, 3])

@@ -36,7 +36,7 @@ def labels(classes, *shape, ignored=None):
 
 
 def elements():
-    """NAME: (function, input, target, options)."""
+    """Returns (function, input, target, options) by NAME."""
     x, t = normal(4, 5) * 2, normal(4, 5) * 2
     x[0, 0] = t[0, 0]  # no distance
     x[0, 1], t[0, 1] = 3.0, 2.0  # just beta and delta

@@ -46,7 +46,7 @@ CASES = [
     ("rprop", dict(lr=0.1, etas=(0.3, 1.5), step_sizes=(0.05, 0.2))),
     ("rprop", dict(lr=0.1, maximize=True)),
 ]
-# The options of the second parameter, where they differ.
+# The options in which the second parameter differs.
 GROUPS = [
     ("sgd", dict(lr=0.1, momentum=0.9, weight_decay=0.1),
      dict(lr=0.02, momentum=0.5, weight_decay=0.0)),
@@ -59,7 +59,7 @@ CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam,
            "rmsprop": torch.optim.RMSprop, "adadelta": torch.optim.Adadelta,
            "adamax": torch.optim.Adamax, "rprop": torch.optim.Rprop,
            "sparse-adam": torch.optim.SparseAdam}
-# On the gradients of an embedding with sparse=True.
+# These step by the gradients of an embedding with sparse=True.
 ROWS = [
     ("sgd", dict(lr=0.1)),
     ("sgd", dict(lr=0.1, maximize=True)),
@@ -200,7 +200,7 @@ def main():
         cases.append({"kind": kind, "options": plain(options),
                       "values": run(kind, options, None, starts, grads)})
     for kind, options, second in GROUPS:
-        # What the second group does not name is the first's.
+        # Options that the second group does not name are those of the first.
         cases.append({"kind": kind, "options": options,
                       "second": {**options, **second},
                       "values": run(kind, options, second, starts, grads)})

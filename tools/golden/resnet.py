@@ -20,14 +20,14 @@ import safetensors_file
 
 OUT = pathlib.Path(__file__).resolve().parents[2] / 'tests' / 'golden'
 WIDTH, CLASSES, BATCH, IMAGE, STEPS = 4, 10, 8, 64, 10
-# At a kink of a ReLU, float32's rounding picks the side, and a narrow net on a small batch makes much of that: with a
-# large step even PyTorch's own two CPU backends part by 1e-2 within ten steps. So float32 takes small steps, from a
-# seed where they agree to 1e-6, and float64 takes large ones. Branches start small for the same reason.
+# At a kink of a ReLU, float32's rounding decides the side, and a narrow net on a small batch amplifies that: with
+# large steps even PyTorch's own two CPU backends differ by 1e-2 after ten. So float32 takes small steps, from a seed
+# for which they agree to 1e-6, and float64 takes large ones. Branches start small for the same reason.
 SEED, LR_FLOAT32, LR_FLOAT64, BRANCH_SCALE = 8, 0.001, 0.03, 0.2
 
 
 class NarrowResNet(ResNet):
-    """torchvision's ResNet50 with WIDTH in the place of 64 channels."""
+    """Returns torchvision's ResNet50 with WIDTH channels instead of 64."""
 
     def __init__(self):
         torch.nn.Module.__init__(self)

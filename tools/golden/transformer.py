@@ -24,7 +24,7 @@ def random(*shape):
 
 
 def run(function, inputs, module=None, given=None):
-    """`given`: what is no leaf but belongs in the file."""
+    """`given` has tensors for the file that are not leaves."""
     inputs = {name: value.detach().requires_grad_() for name, value in inputs.items()}
     y = function(**inputs)
     dy = torch.randn_like(y)

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kFirst[] = "node0";
 
-// Node 0's part: what the others call.
+// Node 0's part: receives the other nodes' calls.
 class Desk {
  public:
   Desk(const NodesOptions& options, std::shared_ptr<RunInbox> inbox)
@@ -36,7 +36,7 @@ class Desk {
   void WorkerLost(const std::string& name, const std::string& event) const {
     inbox_->Add({.event = event, .lost = {name}});
   }
-  // Its part of the run is over.
+  // The node has ended its part of the run.
   void NodeLeft(int node) {
     if (end().ready()) {
       Remove(node);
@@ -63,7 +63,7 @@ class Desk {
   }
 
  private:
-  // Returns false if it was not there any more.
+  // Returns false if it was removed before.
   bool Remove(int node) {
     MutexLock lock(mutex_);
     changed_.NotifyAll();
@@ -79,7 +79,7 @@ class Desk {
   std::set<int> here_ ABSL_GUARDED_BY(mutex_);  // of the other nodes
 };
 
-// What other nodes call at node 0.
+// These are called by other nodes at node 0.
 absl::Status TellEnd(rpc::CallContext& call, const std::string& worker,
                      const std::string& how) {
   call.agent().service<Desk>()->WorkerEnded(worker, how);
@@ -90,7 +90,8 @@ absl::Status TellLoss(rpc::CallContext& call, const std::string& worker,
   call.agent().service<Desk>()->WorkerLost(worker, event);
   return absl::OkStatus();
 }
-// The end of the run. Under way for as long as the node takes part in it.
+// Returns the end of the run. The call stays under way while the node takes
+// part, so that its loss is noticed.
 Future<int> AwaitEnd(rpc::CallContext& call, int32_t node) {
   const auto desk = call.agent().service<Desk>();
   call.OnCancel(
@@ -161,7 +162,7 @@ absl::StatusOr<std::unique_ptr<Nodes>> Nodes::Join(
     const auto desk = std::make_shared<Desk>(options, inbox);
     join.agent.on_start = [desk](rpc::Agent& agent) {
       agent.SetService(desk);
-      // One that is lost before it calls.
+      // A node may be lost before it calls.
       agent.WatchMembers([desk](const rpc::MemberEvent& event) {
         if (event.kind == rpc::MemberEvent::Kind::kLeft ||
             event.kind == rpc::MemberEvent::Kind::kLost)

@@ -16,42 +16,43 @@
 namespace baton::tools {
 
 struct NodesOptions {
-  // How baton-run joins the others: where they meet, the name of the run's
-  // cluster, where it listens, its credentials and how long it waits. Its name,
-  // rank and world size are filled in.
+  // How baton-run joins the others: their rendezvous, the name of the run's
+  // cluster, the address to listen at, credentials and how long to wait. Nodes
+  // fills in name, rank and world size.
   rpc::ClusterOptions join;
   int node = 0;
   int nodes = 1;
-  int workers = 1;  // of each node
-  // At node 0: a worker of another node has ended; `how` as in
+  int workers = 1;  // per node
+  // Called at node 0 when a worker of another node has ended; `how` is as for
   // RunPlan::on_end. Runs on another thread.
   std::function<void(const std::string& name, const std::string& how)> on_end;
 };
 
-// The name of the cluster's `number`-th worker of a node, from 0: each node has
-// as many.
+// Returns the name of a node's `number`-th worker, counted from 0. Each node
+// has `workers` workers.
 std::string WorkerName(int node, int workers, int number);
 
-// The baton-runs of one run over several machines, or nodes. They are workers,
-// node0, node1, ..., of a cluster of their own: that of the run with ".nodes"
-// behind its name. Node 0 runs the trainer and decides when the run ends.
-// Thread-compatible.
+// The baton-run processes of one run on several machines, called nodes. They
+// are workers, node0, node1, ..., of their own cluster, named after the run's
+// with ".nodes" appended. Node 0 runs the trainer and decides when the run
+// ends. Thread-compatible.
 class Nodes {
  public:
-  // Waits until all have come. What the others do is put into `inbox`: at node
-  // 0, workers that are lost, one by one or with their node; at others, the end
-  // of the run, also if node 0 is lost. Errors as JoinCluster.
+  // Waits until all have joined. Then puts events of other nodes into `inbox`:
+  // at node 0, lost workers, one by one or with their node; at other nodes, the
+  // end of the run, which includes the loss of node 0. Errors are those of
+  // JoinCluster.
   static absl::StatusOr<std::unique_ptr<Nodes>> Join(
       NodesOptions options, std::shared_ptr<RunInbox> inbox);
   virtual ~Nodes() = default;
 
-  // At a node other than 0, which tells node 0: RunPlan::on_end and on_lost.
+  // Tells node 0, from another node; see RunPlan::on_end and on_lost.
   virtual void WorkerEnded(const std::string& name, const std::string& how) = 0;
   virtual void WorkerLost(const std::string& name,
                           const std::string& event) = 0;
-  // RunAll has returned `code`. At node 0 the others hear it and end; returns
-  // when they have, or after `limit`. At others, node 0 first hears all that it
-  // was told.
+  // Call this when RunAll has returned `code`. At node 0, tells the others,
+  // which then end; returns when they have, or after `limit`. At another node,
+  // first waits until node 0 has heard all that it was told.
   virtual void End(int code, std::chrono::milliseconds limit) = 0;
 };
 

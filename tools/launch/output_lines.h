@@ -9,15 +9,15 @@
 
 namespace baton::tools {
 
-// Divides what a process prints into lines. A line of more than 64 KiB comes in
-// parts. Thread-compatible.
+// Divides a process's output into lines. A line of more than 64 KiB is
+// delivered in parts. Thread-compatible.
 class OutputLines {
  public:
   using OnLine = absl::FunctionRef<void(const std::string&)>;
 
-  // Reads what there is in a non-blocking descriptor. Returns false at its end.
+  // Reads all that a non-blocking descriptor has. Returns false at its end.
   bool Read(int fd, OnLine on_line);
-  // What has come of a line without an end.
+  // Delivers the part of a line that has no end yet.
   void Flush(OnLine on_line);
 
  private:

@@ -52,8 +52,8 @@ std::vector<std::string> Environment(
   return all;
 }
 
-// Everything the child needs, laid out before the fork: after it, in a process
-// that may have threads, only async-signal-safe calls are allowed.
+// Everything that the child needs is prepared before the fork: afterwards, in a
+// process that may have threads, only async-signal-safe calls are allowed.
 struct Plan {
   std::vector<std::string> args;
   std::vector<std::string> environment;
@@ -75,7 +75,7 @@ struct Plan {
     ::_exit(127);
   };
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail();
-  if (::getppid() != plan.parent) ::_exit(127);  // it is gone already
+  if (::getppid() != plan.parent) ::_exit(127);  // the parent has ended already
   if (plan.own_group) ::setpgid(0, 0);
   if (plan.pin && ::sched_setaffinity(0, sizeof(plan.cores), &plan.cores) != 0)
     fail();
@@ -95,7 +95,7 @@ struct Plan {
   ::_exit(127);
 }
 
-// Waits until the child runs its program or says why it cannot.
+// Waits until the child runs its program or reports why it cannot.
 absl::Status ReadFailure(const Pipe& failure, const ProcessSpec& spec) {
   ::close(failure.write);
   int error = 0;

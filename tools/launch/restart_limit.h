@@ -11,20 +11,21 @@
 
 namespace baton::tools {
 
-// When a process that fails is worth starting again. Plain data.
+// When to start a failed process again. Plain data.
 struct RestartPolicy {
   using Duration = std::chrono::milliseconds;
 
-  int most = 0;  // times within any `window`
+  int most = 0;  // restarts within any `window`
   Duration window{300'000};
-  // Before the next start of one that fails within `soon` of its last one: so
-  // long, then twice as long, and so on, up to `longest_pause`. Else none.
+  // The pause before a restart if the process failed within `soon` of its last
+  // restart; it doubles each time, up to `longest_pause`. Otherwise there is no
+  // pause.
   Duration pause{100};
   Duration longest_pause{30'000};
   Duration soon{10'000};
 };
 
-// Tells a process that fails now and then from one that will not run.
+// Distinguishes a process that fails now and then from one that cannot run.
 // Thread-compatible.
 class RestartLimit {
  public:
@@ -32,8 +33,8 @@ class RestartLimit {
 
   explicit RestartLimit(const RestartPolicy& policy) : policy_(policy) {}
 
-  // In how long it is to be started again, which then counts; none when it has
-  // been too often.
+  // Counts a restart and returns the pause before it; nullopt if there have
+  // been too many.
   std::optional<RestartPolicy::Duration> Take(
       Clock::time_point now = Clock::now()) {
     while (!taken_.empty() && now - taken_.front() >= policy_.window)
@@ -49,13 +50,13 @@ class RestartLimit {
     taken_.push_back(now);
     return pause_;
   }
-  // Of the window that ended with the last Take.
+  // Returns how many restarts the window had at the last Take.
   size_t taken() const { return taken_.size(); }
 
  private:
   const RestartPolicy policy_;
-  std::optional<Clock::time_point> started_;  // again, the last time
-  RestartPolicy::Duration pause_{0};          // before that
+  std::optional<Clock::time_point> started_;  // of the last restart
+  RestartPolicy::Duration pause_{0};          // before the last restart
   std::deque<Clock::time_point> taken_;
 };
 

@@ -21,7 +21,7 @@
 
 namespace baton::tools {
 
-// A process of a run.
+// A process of the run.
 struct Child {
   using Clock = std::chrono::steady_clock;
 
@@ -29,15 +29,15 @@ struct Child {
   Process process;
   RestartLimit restarts;
   bool alive = true;
-  bool lost = false;                                      // a worker, for good
+  bool lost = false;  // a worker that will not be started again
   Clock::time_point start_at = Clock::time_point::max();  // again
   bool asked_to_end = false;
   Clock::time_point kill_at = Clock::time_point::max();
   OutputLines lines;
 };
 
-// What RunAll does (tools/launch/run_all.h): the processes of one run and what
-// is to happen to them. Confined to one thread.
+// The implementation of RunAll (tools/launch/run_all.h): the processes of one
+// run. Confined to one thread.
 class Run {
  public:
   explicit Run(const RunPlan& plan) : plan_(plan) {
@@ -52,12 +52,12 @@ class Run {
  private:
   using Clock = Child::Clock;
 
-  // Until a signal ends it.
+  // Starts all processes, unless a signal ends the run meanwhile.
   absl::Status StartAll();
   bool AllStarted() const { return children_.size() == specs_.size(); }
   bool AnyAlive() const;
   bool Ending() const { return signal_ != 0 || worker_failed_ || ended_; }
-  // Null where it runs elsewhere.
+  // Returns null if the trainer runs on another machine.
   Child* trainer() { return plan_.trainer ? &children_.back() : nullptr; }
   bool IsSpare(const Child& worker) const;
   RestartPolicy PolicyOf(const ProcessSpec& spec) const;
@@ -72,13 +72,13 @@ class Run {
     AskWorkersToEnd();
   }
   void OnWorkerEnd(Child& worker, int wait_status);
-  // Where that may be, now or later. Gives what has become of it, for the line
-  // about its end.
+  // Starts the worker again, now or later, if its limit allows that. Returns
+  // the text that says so, for the line about its end.
   std::string PlanRestart(Child& worker);
   absl::Status StartAgain(Child& worker);
   void StartLate();
   void ReadInbox();
-  // Says what has happened to it; where it is lost, and how many are left.
+  // Prints what happened to the worker and, if it is lost, how many are left.
   void Tell(Child& worker, const std::string& event);
   void TellLoss(const std::string& event, bool spare);
   void ReadOutput(Child& child);
@@ -96,14 +96,14 @@ class Run {
   void Print(const std::string& line) const;
 
   const RunPlan& plan_;
-  std::vector<const ProcessSpec*> specs_;  // as children_
+  std::vector<const ProcessSpec*> specs_;  // by index, as children_
   int signals_ = -1;
   std::vector<Child> children_;  // workers, spares, the trainer
   std::set<std::string> lost_elsewhere_;
-  int signal_ = 0;  // that ended the run
+  int signal_ = 0;  // the signal that ended the run
   SignalEcho echo_;
   bool worker_failed_ = false;
-  bool ended_ = false;  // the trainer, and with it the run
+  bool ended_ = false;  // the trainer has ended, and so has the run
   int code_ = 0;
 };
 

@@ -65,7 +65,7 @@ absl::StatusOr<int> Run::Go() {
     RETURN_IF_ERROR(started);
     return 128 + signal_;
   }
-  ReapChildren();  // whose signals have been read above
+  ReapChildren();  // the signals read above announced these
   while (AnyAlive()) WaitForEvent();
   if (worker_failed_) return 1;
   if (signal_ != 0 && code_ == 0) return 128 + signal_;
@@ -134,7 +134,7 @@ void Run::OnSignal(const signalfd_siginfo& info) {
   Print(absl::StrCat("baton-run: ", strsignal(signal), ": stopping"));
   if (!AllStarted()) return;
   if (trainer() == nullptr || !trainer()->alive) return AskWorkersToEnd();
-  // The terminal has sent its own signals to the trainer too.
+  // The terminal has sent its own signals to the trainer, too.
   const bool from_terminal = info.ssi_code == SI_KERNEL && signal != SIGTERM;
   AskToEnd(*trainer(), from_terminal ? 0 : signal);
 }
@@ -159,11 +159,11 @@ void Run::OnTrainerEnd(Child& trainer, int wait_status) {
   const std::string how = HowItEnded(wait_status);
   const std::string& name = trainer.process.name;
   code_ = ExitCodeOf(wait_status);
-  // A command line that the trainer does not understand stays the same.
+  // Starting again does not correct a wrong command line.
   const bool may_help = code_ != 0 && code_ != kWrongUsage;
   if (may_help && !Ending() && plan_.trainer_restarts > 0) {
     if (plan_.on_end) plan_.on_end(name, how);
-    // First: the restart gives it another number.
+    // Comes first, because a restart changes the process id.
     std::string event = absl::StrCat("baton-run: ", name, " (process ",
                                      trainer.process.pid, ") ", how);
     Print(event + PlanRestart(trainer));
@@ -175,14 +175,14 @@ void Run::OnTrainerEnd(Child& trainer, int wait_status) {
 }
 
 void Run::OnWorkerEnd(Child& worker, int wait_status) {
-  // What a worker that was asked to end has to say, it says itself.
+  // A worker that was asked to end reports its own errors.
   const bool as_asked =
       worker.asked_to_end &&
       (WIFEXITED(wait_status) || WTERMSIG(wait_status) == SIGTERM);
   if (plan_.on_end) plan_.on_end(worker.process.name, HowItEnded(wait_status));
   const bool failed = ExitCodeOf(wait_status) != 0;
   if (as_asked || (!failed && Ending())) return;
-  // The group may hold processes that the worker started.
+  // The group may contain processes that the worker started.
   if (failed && worker.process.own_group) SendSignal(worker.process, SIGKILL);
   std::string event =
       absl::StrCat("baton-run: ", worker.process.name, " (process ",
@@ -295,7 +295,7 @@ void Run::AskToEnd(Child& child, int signal) {
   child.kill_at = Clock::now() + plan_.grace;
   if (signal == 0) return;
   SendSignal(child.process, signal);
-  SendSignal(child.process, SIGCONT);  // one that is stopped would not hear
+  SendSignal(child.process, SIGCONT);  // a stopped process would not end
 }
 
 void Run::AskWorkersToEnd() {

@@ -16,15 +16,15 @@
 
 namespace baton::tools {
 
-// What happens on other machines, from other threads to the one that is in
-// RunAll (tools/launch/run_all.h). Thread-safe.
+// Passes events of other machines from other threads to the one in RunAll
+// (tools/launch/run_all.h). Thread-safe.
 class RunInbox {
  public:
   struct Message {
     std::string event = "";  // a line to print; empty: none
-    // Workers of other machines that are lost for good.
+    // Workers on other machines that will not be started again.
     std::set<std::string> lost = {};
-    bool ends = false;  // the run is over, with the exit code `code`
+    bool ends = false;  // the run ends with the exit code `code`
     int code = 0;
   };
 

@@ -11,8 +11,8 @@
 namespace baton::tools {
 namespace {
 
-// Libraries have threads before main begins, which take signals as they like:
-// what one of them takes goes to the thread that waits for it.
+// Libraries start threads before main begins, and these may take a signal;
+// their handler passes it on to this thread, which waits for it.
 pthread_t waiter;
 
 void PassOn(int signal) {
@@ -27,7 +27,7 @@ sigset_t RunSignals() {
   sigset_t set;
   sigemptyset(&set);
   for (int signal : {SIGINT, SIGTERM, SIGCHLD}) sigaddset(&set, signal);
-  // Started by nohup it stays ignored; blocked it would come through.
+  // Under nohup, SIGHUP stays ignored; a blocked one would be read.
   struct sigaction hang_up {};
   ::sigaction(SIGHUP, nullptr, &hang_up);
   if (hang_up.sa_handler != SIG_IGN) sigaddset(&set, SIGHUP);

@@ -7,11 +7,11 @@
 
 namespace baton::tools {
 
-// Those that RunAll waits for.
+// Returns the signals that RunAll waits for.
 sigset_t RunSignals();
 
-// Keeps them to the calling thread, also those that a library's thread takes,
-// which may have begun before main.
+// Directs these signals to the calling thread, also those that a thread of a
+// library takes, which may have begun before main.
 void BlockSignals();
 
 }  // namespace baton::tools

@@ -7,15 +7,16 @@
 
 namespace baton::tools {
 
-// Tells a signal that comes twice for one reason, as timeout(1) and others send
-// it to a process and then to its group, from a second one that is meant.
-// Thread-compatible.
+// Distinguishes a signal that arrives twice for one reason, because timeout(1)
+// and others send it to a process and then to its group, from a deliberate
+// second one. Thread-compatible.
 class SignalEcho {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kWithin{200};
 
-  // True for what repeats the first signal soon after it. To be asked of each.
+  // Returns true if this signal repeats the first one soon after it. Call it
+  // for each signal.
   bool IsEcho(int signal, Clock::time_point now = Clock::now()) {
     if (first_ == 0) {
       first_ = signal;

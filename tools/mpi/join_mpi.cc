@@ -13,7 +13,7 @@
 namespace baton::tools::internal {
 namespace {
 
-// Addresses are host:port or unix:path, and names 127 letters at most.
+// An address is host:port or unix:path, and a name has at most 127 letters.
 constexpr int kMostLetters = 1024;
 
 absl::Status Checked(int code, const char* call) {
@@ -24,7 +24,7 @@ absl::Status Checked(int code, const char* call) {
   return absl::UnavailableError(absl::StrCat(call, ": ", text));
 }
 
-// What rank 0 says, at all.
+// Returns rank 0's text at all ranks.
 absl::StatusOr<std::string> Broadcast(MPI_Comm comm, const std::string& text) {
   char letters[kMostLetters] = {};
   if (text.size() >= kMostLetters)
@@ -35,7 +35,7 @@ absl::StatusOr<std::string> Broadcast(MPI_Comm comm, const std::string& text) {
   return std::string(letters);
 }
 
-// Collective.
+// Collective: all ranks must call it.
 absl::StatusOr<bool> OnOneMachine(MPI_Comm comm, int size) {
   MPI_Comm here = MPI_COMM_NULL;
   RETURN_IF_ERROR(Checked(
@@ -68,7 +68,7 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinAsHost(
     return Broadcast(comm, address).status();
   };
   auto agent = join(std::move(options));
-  // The others wait for an address in any case.
+  // The other ranks wait for an address even if there is an error.
   if (!told) Broadcast(comm, "").status().IgnoreError();
   return agent;
 }

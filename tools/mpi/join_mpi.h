@@ -15,9 +15,9 @@
 #include "rpc/cluster.h"
 #include "rpc/registry.h"
 
-// A cluster out of an MPI_Comm that a program has already. Needs a tree with
-// BATON_MPI=ON (docs/howto.md). Programs that have no MPI of their own need
-// none of this: tools/launched.h.
+// Makes a cluster out of a program's MPI_Comm. Needs a tree with BATON_MPI=ON
+// (docs/howto.md). A program that does not use MPI itself does not need this:
+// see tools/launched.h.
 namespace baton::tools {
 
 namespace internal {
@@ -29,20 +29,21 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinComm(
 
 }  // namespace internal
 
-// Makes the processes of `comm` a cluster and this one its worker of the same
-// rank, with all that dist::Join gives. Rank 0 hosts the rendezvous where it
-// listens, and broadcasts the address. Collective: all processes of `comm` call
-// it, each on a thread that may use MPI; later nothing of Baton does.
+// Makes the processes of `comm` a cluster, in which this process is the worker
+// of the same rank, and registers what dist::Join does. Rank 0 hosts the
+// rendezvous and broadcasts its address. Collective: all processes of `comm`
+// must call it, each on a thread that may use MPI. Baton does not use MPI
+// afterwards.
 //
 //   MPI_Init(&argc, &argv);
 //   ASSIGN_OR_RETURN(const auto agent, tools::JoinMpi<Part>(MPI_COMM_WORLD));
 //   ASSIGN_OR_RETURN(auto group, rpc::ProcessGroup::Make(*agent).Await());
 //
-// A group of all workers has the ranks of `comm`. Of `options`, name is
-// "rank0", "rank1", ... unless it is given; where they listen, the host's name
-// unless all processes are on one machine or it is given; rank, world_size and
-// whom to meet are filled in. Errors are those of dist::Join; Unavailable at
-// the others where rank 0 cannot host.
+// A group of all workers has the ranks of `comm`. Names that `options` does not
+// give are "rank0", "rank1", ...; the address to listen at is the host's name,
+// unless all processes are on one machine or `options` gives it. Rank,
+// world_size and the rendezvous are filled in. Errors are those of dist::Join;
+// the other ranks return Unavailable if rank 0 cannot host.
 template <typename... Parts>
 absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinMpi(
     MPI_Comm comm, rpc::ClusterOptions options = {},

@@ -30,7 +30,7 @@ constexpr char kUsage[] =
     "Keep\n"
     "ca.key to yourself: who has it can be any worker.";
 
-// Clocks differ a little.
+// The clocks of machines differ a little.
 constexpr absl::Duration kClockSkew = absl::Minutes(5);
 
 absl::Status Main(const std::vector<std::string>& workers) {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Where workers of several machines meet:
+// Runs the rendezvous at which the workers of several machines meet:
 //   baton-rendezvous --listen=10.0.0.1:2900 --tls_dir=certs
-// On each of several, one of which serves:
+// Or on several machines, of which one serves at a time:
 //   baton-rendezvous --listen=10.0.0.1:2900 --tls_dir=certs
 //     --etcd=etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
 
@@ -59,7 +59,7 @@ absl::StatusOr<int> ServeOrStandBy(const rpc::Security& security,
   const auto say = [](const std::string& address, bool serves) {
     Print(absl::StrCat(serves ? "rendezvous at " : "standing by at ", address,
                        "\n"))
-        .IgnoreError();  // the exit code tells
+        .IgnoreError();  // the exit code tells of an error
   };
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::RendezvousCandidate> candidate,
                    rpc::RendezvousCandidate::Make(
@@ -85,9 +85,9 @@ absl::StatusOr<int> Main() {
       const std::unique_ptr<rpc::RendezvousServer> server,
       rpc::RendezvousServer::Make(absl::GetFlag(FLAGS_listen), security,
                                   absl::GetFlag(FLAGS_max_members)));
-  stop.Keep();  // who reads the next line may send it at once
+  stop.Keep();  // a reader of the next line may send a signal at once
   Print(absl::StrCat("rendezvous at ", server->address(), "\n"))
-      .IgnoreError();  // the exit code tells
+      .IgnoreError();  // the exit code tells of an error
   stop.Wait();
   return 0;
 }

@@ -1,8 +1,8 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Starts a cluster on this machine, or its part of one over several, and runs a
-// trainer on it:
+// Starts a cluster on this machine, or this machine's part of a larger one, and
+// runs a trainer on it:
 //   baton-run --workers=2 --cores_per_worker=1 -- resnet50_pipeline --batch=60
 
 #include <unistd.h>
@@ -88,16 +88,15 @@ ABSL_FLAG(absl::Duration, grace, absl::Seconds(20),
 namespace baton::tools {
 namespace {
 
-// Of one machine; what is more is a slip of the hand.
+// Per machine; a greater number is taken for a mistake.
 constexpr int kMostWorkers = 1024;
-// Of the nodes, which have nothing to do but to be there: until then a broken
-// connection may come back.
+// The lease of nodes, which do nothing but stay connected. A broken connection
+// may be restored within this time.
 constexpr std::chrono::seconds kNodeLease{3};
 
-// libgomp's threads look so often, for some 0.1 ms, whether there is another
-// loop before they sleep. By default that is 14 ms, in which they keep other
-// threads from the cores; a trainer's loops are milliseconds apart, a server's
-// too.
+// How many times libgomp's threads check for another loop before they sleep,
+// which takes about 0.1 ms. Its default of about 14 ms keeps other threads from
+// the cores, while the loops of a trainer or a server are milliseconds apart.
 constexpr char kSpins[] = "2000";
 
 constexpr char kUsage[] =
@@ -115,7 +114,7 @@ std::string FolderOfThisProgram() {
   return path.parent_path().string();
 }
 
-// The program beside this one or, where that has none of the name, on PATH.
+// Finds the program beside this one or, if it is not there, on PATH.
 absl::StatusOr<std::string> FindProgram(const std::string& name) {
   if (name.find('/') != std::string::npos) return name;
   const std::string own = FolderOfThisProgram();
@@ -174,13 +173,13 @@ absl::Status CheckFlags(const std::vector<std::string>& trainer,
   return absl::OkStatus();
 }
 
-// Of its rendezvous, where the trainer comes beside the workers.
+// Returns the limit of the rendezvous, where the trainer joins the workers.
 int MaxMembers() {
   const int most = absl::GetFlag(FLAGS_max_workers);
   return most == 0 ? 0 : most + 1;
 }
 
-// The flags that say so to each worker.
+// Returns, for each worker, the flags for device, dtype and determinism.
 absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
     int workers) {
   const std::string list = absl::GetFlag(FLAGS_device);
@@ -194,7 +193,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
     const std::string device = devices.empty() ? "cpu" : devices[i];
     RETURN_IF_ERROR(
         ComputeOf(device, dtype.empty() ? "fp32" : dtype, false).status());
-    // Daemons of one's own need not have these flags.
+    // A user's own daemon need not have these flags.
     if (!list.empty()) flags[i].push_back(absl::StrCat("--device=", device));
     if (!dtype.empty()) flags[i].push_back(absl::StrCat("--dtype=", dtype));
     if (absl::GetFlag(FLAGS_deterministic))
@@ -203,8 +202,8 @@ absl::StatusOr<std::vector<std::vector<std::string>>> ComputeFlags(
   return flags;
 }
 
-// Compute threads of a worker; 0: as the environment says. Each worker's loops
-// would otherwise take all cores from the others'.
+// Returns a worker's number of compute threads; 0: the environment sets it.
+// Without a limit, each worker's loops would use all cores.
 size_t ThreadsOf(const std::vector<int>& cores) {
   if (!cores.empty()) return cores.size();
   if (std::getenv("OMP_NUM_THREADS") != nullptr) return 0;
@@ -360,7 +359,7 @@ absl::StatusOr<int> Main(const std::vector<std::string>& trainer) {
     ASSIGN_OR_RETURN(rendezvous, rpc::RendezvousServer::Make(listen, security,
                                                              MaxMembers()));
     if (address.empty()) address = rendezvous->address();
-    // For people alone: a file gets what the trainer and the workers write.
+    // Only for people: files get only what the trainer and the workers write.
     if (::isatty(STDERR_FILENO) == 1)
       Complain(absl::StrCat("the workers meet at ", address,
                             "; see them with batonctl status"),

@@ -65,7 +65,7 @@ absl::Status SetUpLog() {
   return absl::OkStatus();
 }
 
-// Null where none is wanted.
+// Returns null if --metrics_port is not given.
 absl::StatusOr<std::unique_ptr<MetricsPort>> PortForMetrics() {
   const int port = absl::GetFlag(FLAGS_metrics_port);
   if (port == -1) return nullptr;
@@ -96,7 +96,8 @@ absl::StatusOr<int> Main(char** argv) {
       SetCoresAndThreads(cores, absl::GetFlag(FLAGS_threads), argv));
   ASSIGN_OR_RETURN(rpc::ClusterOptions options, ClusterOptionsFromFlags(""));
   SetLogName(options.name);
-  // Before others hear of this worker: a port that is taken ends it.
+  // Takes the port before other workers hear of this one, because a port that
+  // is in use ends the process.
   ASSIGN_OR_RETURN(const std::unique_ptr<MetricsPort> port, PortForMetrics());
 
   StopSignal stop;
@@ -111,7 +112,7 @@ absl::StatusOr<int> Main(char** argv) {
   ASSIGN_OR_RETURN(const std::unique_ptr<rpc::Agent> agent,
                    rpc::JoinCluster(std::move(options), std::move(registry)));
   const auto metrics = port == nullptr ? nullptr : ServeMetrics(*port, *agent);
-  stop.Keep();  // who reads the next line may send it at once
+  stop.Keep();  // a reader of the next line may send a signal at once
   LogInfo("serving at ", agent->self().address, " as rank ",
           static_cast<int>(agent->self().rank), ", on ",
           agent->self().compute.ToString());

@@ -1,10 +1,10 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A view of a running cluster, from any of its workers or its rendezvous:
+// Shows a running cluster, asking any of its workers or its rendezvous:
 //   batonctl status --worker=worker1=127.0.0.1:2901
 //   batonctl rrefs --rendezvous=127.0.0.1:2900 --watch
-//   batonctl status   # whatever runs here
+//   batonctl status   # finds the cluster on this machine
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -107,8 +107,8 @@ TableStyle StyleOfOutput() {
   return style;
 }
 
-// Names those that did not answer: the last one as a status, the others at
-// once.
+// Reports the workers that did not answer: returns the last one's error, and
+// prints the others'.
 absl::Status Unanswered(const std::vector<WorkerReport>& reports) {
   absl::Status last;
   for (const WorkerReport& report : reports) {
@@ -137,27 +137,27 @@ absl::Status Show(const std::string& command, Observer& observer,
   return Unanswered(reports);
 }
 
-// As text that follows text.
+// Prints the tables again and again, one below the other.
 absl::Status Repeat(const std::string& command, Observer& observer) {
   LiveTables live;
   const int times = absl::GetFlag(FLAGS_times);
   ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
   for (int i = 0; times == 0 || i < times; ++i) {
     if (i > 0) std::this_thread::sleep_for(interval);
-    // A worker that comes back later is shown then.
+    // An error does not end the loop: a worker that comes back is shown then.
     const absl::Status shown = Show(command, observer, live);
     if (!shown.ok()) Complain(std::string(shown.message()), 1);
   }
   return absl::OkStatus();
 }
 
-// In place; an error is a line of the screen.
+// Redraws the tables in place; shows an error on the screen.
 absl::Status ShowLive(const std::string& command, Observer& observer) {
   ASSIGN_OR_RETURN(const auto interval, TimeOf(FLAGS_interval));
   const int times = absl::GetFlag(FLAGS_times);
   LiveTables live;
   const LiveScreen screen;
-  bool ends = false;  // wanted by the user, while a worker is still to answer
+  bool ends = false;  // the user has quit while an answer was awaited
   const auto patience = [&](std::chrono::milliseconds time) {
     ends = !screen.Wait(time);
     return !ends;
@@ -189,7 +189,8 @@ absl::Status Trace(Observer& observer) {
                             " workers; open it at ui.perfetto.dev\n"));
 }
 
-// Of the one cluster of this user on this machine; of several, their names.
+// Observes this user's only cluster on this machine; if there are several, the
+// error lists their names.
 absl::StatusOr<std::unique_ptr<Observer>> ObserveLocal(
     const ObserverOptions& options) {
   ASSIGN_OR_RETURN(

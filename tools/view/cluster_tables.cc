@@ -27,7 +27,7 @@ std::string Known(int64_t number) {
   return number < 0 ? "" : absl::StrCat(number);
 }
 
-// "bob", "bob x3".
+// Returns "bob" or "bob x3" for each holder.
 std::string Holders(const rpc::ObjectInfo& object) {
   std::map<std::string, int> counts;
   for (const std::string& holder : object.holders) ++counts[holder];
@@ -52,7 +52,7 @@ std::string Quantile(const rpc::MethodStats& stats, double q) {
   return absl::StrFormat("%.3f", rpc::QuantileUs(stats.latency, q) / 1e3);
 }
 
-// The larger number of a column comes first.
+// Sorts rows by number, the greatest first.
 void SortDown(View& table, std::vector<std::pair<int64_t, Row>> rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
     return a.first > b.first;

@@ -12,33 +12,35 @@
 
 namespace baton::tools {
 
-// What one worker of a cluster said of itself, or why it said nothing.
+// A worker's debug information, or the error of asking for it.
 struct WorkerReport {
   rpc::WorkerInfo worker;
   absl::Status status = {};
-  rpc::DebugInfo info = {};  // where the status is OK
-  bool gone = false;         // it was there before (LiveTables)
+  rpc::DebugInfo info = {};  // if the status is OK
+  bool gone = false;  // it was there before and is missing now (LiveTables)
 };
 
-// The tables of batonctl, over all workers that answered, by rank. Times are in
-// ms, sizes in bytes.
+// These make batonctl's tables of all workers that answered, by rank. Times are
+// in ms, sizes in bytes.
 rpc::View WorkersTable(const std::vector<WorkerReport>& reports);
-// Calls under way, the oldest first: each at its caller and at its callee.
+// Lists calls under way, the oldest first, both at the caller and at the
+// callee.
 rpc::View CallsTable(const std::vector<WorkerReport>& reports);
-// Objects and who holds them, the oldest first.
+// Lists objects and their holders, the oldest first.
 rpc::View ObjectsTable(const std::vector<WorkerReport>& reports);
 rpc::View ChannelsTable(const std::vector<WorkerReport>& reports);
-// How tensors travel beside those channels, or why not: by sender.
+// Lists, by sender, by which tensor channels tensors travel, or why they do
+// not.
 rpc::View TensorChannelsTable(const std::vector<WorkerReport>& reports);
-// Traffic and latency by worker, peer and method, the most calls first.
+// Lists traffic and latency by worker, peer and method, the most calls first.
 rpc::View MethodsTable(const std::vector<WorkerReport>& reports);
-// A table that a layer above rpc contributes (Agent::AddView), with a first
-// column for the worker; without columns where no worker has it.
+// Returns a table that a layer above rpc adds (Agent::AddView), with a first
+// column for the worker; without columns if no worker has it.
 rpc::View ContributedTable(const std::vector<WorkerReport>& reports,
                            const std::string& name);
 
-// Those of one command ("status", "rrefs", "contexts", "channels"); empty for
-// another word.
+// Returns the tables of a command ("status", "rrefs", "contexts", "channels");
+// an empty list for another word.
 std::vector<rpc::View> TablesOf(const std::string& command,
                                 const std::vector<WorkerReport>& reports);
 

@@ -17,7 +17,7 @@ namespace {
 using rpc::Introspection;
 using rpc::Tracer;
 
-// Enough that one of them meets two idle machines.
+// Enough readings that one of them meets two idle machines.
 constexpr int kClockReadings = 20;
 
 }  // namespace
@@ -31,7 +31,7 @@ ClusterTrace::ClusterTrace(rpc::Agent& agent,
 
 void ClusterTrace::CompareClocks() {
   for (Worker& worker : workers_) {
-    // Our own is no other clock.
+    // This process's own clock needs no comparison.
     const bool self = worker.info.name == agent_.self().name;
     for (int i = 0; i < kClockReadings && worker.there && !self; ++i) {
       const int64_t asked = Tracer::Now();

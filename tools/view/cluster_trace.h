@@ -15,22 +15,22 @@
 
 namespace baton::tools {
 
-// A trace of a cluster, from its begin to its end:
+// Traces all workers of a cluster for some time:
 //   ClusterTrace trace(agent, agent.workers());
 //   trace.Start(limit);
 //   ... a step ...
 //   RETURN_IF_ERROR(WriteOutput(path, MergedTrace(trace.Finish())));
-// The clocks are compared before and after. Workers that do not answer are left
-// out, with a warning. The agent, one of the workers or an observer, must
-// outlive it. Confined to one thread.
+// Compares the workers' clocks before and after. Leaves out workers that do not
+// answer, with a warning. The agent, a worker's or an observer's, must outlive
+// it. Confined to one thread.
 class ClusterTrace {
  public:
   ClusterTrace(rpc::Agent& agent, const std::vector<rpc::WorkerInfo>& workers);
 
-  // Ends by itself after `longest`, should this process die; each worker keeps
-  // `limit` events.
+  // Begins the trace. It ends after `longest` even if this process dies. Each
+  // worker keeps `limit` events.
   void Start(std::chrono::milliseconds longest, int64_t limit = 1'000'000);
-  // What all kept, by one clock.
+  // Ends the trace and returns what all workers kept, by one clock.
   std::vector<WorkerTrace> Finish();
 
  private:
@@ -45,8 +45,8 @@ class ClusterTrace {
   std::vector<Worker> workers_;
 };
 
-// Traces all workers of the agent's cluster while `work` runs, and writes that
-// if the work is OK.
+// Traces all workers of the agent's cluster while `work` runs, and writes the
+// trace to `path` if `work` returns OK.
 absl::Status WriteTraceOf(rpc::Agent& agent, const std::string& path,
                           const std::function<absl::Status()>& work);
 

@@ -50,7 +50,7 @@ LiveScreen::LiveScreen() {
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
     ::tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
-  Put("\033[?1049h\033[?25l\033[2J");  // a page of its own, no cursor
+  Put("\033[?1049h\033[?25l\033[2J");  // alternate screen, no cursor
 }
 
 LiveScreen::~LiveScreen() {
@@ -67,7 +67,7 @@ void LiveScreen::Draw(const std::string& text) const {
     lines.resize(rows - 1);
     lines.push_back(absl::StrCat("... ", left_out, " more lines"));
   }
-  // Over what is there, line by line: nothing flickers.
+  // Overwrites line by line, so that nothing flickers.
   Put(absl::StrCat("\033[H", absl::StrJoin(lines, "\033[K\r\n"),
                    "\033[K\033[J"));
 }

@@ -10,23 +10,25 @@
 
 namespace baton::tools {
 
-// The terminal on standard output as a screen that is drawn in place, on a page
-// of its own, so that what stood there before comes back. Ends by 'q', SIGINT,
-// SIGTERM or SIGHUP. One per process; confined to its thread.
+// Draws on the terminal at standard output in place, on the alternate screen,
+// so that the former contents come back. 'q', SIGINT, SIGTERM or SIGHUP end it.
+// One per process; confined to its thread.
 class LiveScreen {
  public:
   LiveScreen();
-  ~LiveScreen();  // leaves the terminal as it was
+  ~LiveScreen();  // restores the terminal
   LiveScreen(const LiveScreen&) = delete;
   LiveScreen& operator=(const LiveScreen&) = delete;
 
-  // As many lines of `text` as there is room for; the last says how many more.
+  // Draws as many lines of `text` as fit; the last one says how many more there
+  // are.
   void Draw(const std::string& text) const;
-  // False when the user has asked for the end; waits no longer then.
+  // Waits for `time`. Returns false, without waiting, once the user has asked
+  // for the end.
   bool Wait(std::chrono::milliseconds time) const;
 
  private:
-  bool has_keys_ = false;  // standard input is a terminal, too
+  bool has_keys_ = false;  // standard input is a terminal
   termios former_{};
 };
 

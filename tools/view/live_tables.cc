@@ -28,7 +28,7 @@ Totals TotalsOf(const rpc::DebugInfo& info) {
   return totals;
 }
 
-// The training steps of a worker (dist::StepCount); 0 where it trains nothing.
+// Returns a worker's training steps (dist::StepCount); 0 if it does not train.
 uint64_t StepsOf(const rpc::DebugInfo& info) {
   for (const rpc::View& view : info.views) {
     uint64_t steps = 0;
@@ -39,7 +39,7 @@ uint64_t StepsOf(const rpc::DebugInfo& info) {
   return 0;
 }
 
-// Statistics of a peer go with it, and a total may then be less.
+// A total can shrink, because a peer's statistics are dropped with the peer.
 double PerSecond(uint64_t now, uint64_t before, double seconds) {
   return now < before ? 0 : static_cast<double>(now - before) / seconds;
 }

@@ -12,13 +12,12 @@
 
 namespace baton::tools {
 
-// The tables of a cluster that is looked at again and again. Thread-compatible.
+// Makes the tables of a cluster that is observed repeatedly. Thread-compatible.
 class LiveTables {
  public:
-  // Those of TablesOf and, for "status", what each worker has done a second
-  // since the last call, training steps among it. A worker that was there
-  // before and is missing now has the state "gone", until one of its name
-  // comes.
+  // Returns the tables of TablesOf and, for "status", each worker's rates since
+  // the last call, including training steps per second. A worker that is
+  // missing now has the state "gone" until one of its name appears.
   std::vector<rpc::View> Next(const std::string& command,
                               std::vector<WorkerReport> reports);
 

@@ -17,7 +17,7 @@ namespace baton::tools {
 absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     const ObserverOptions& options, const std::string& cluster) {
   std::vector<LocalCluster> found;
-  std::set<std::string> known;  // addresses of workers of those found
+  std::set<std::string> known;  // addresses of the found clusters' workers
   absl::Status silent;          // why the first one does not answer
   for (const rpc::LocalWorker& worker : rpc::LocalWorkers()) {
     if (!cluster.empty() && worker.cluster != cluster) continue;

@@ -13,20 +13,21 @@
 namespace baton::tools {
 
 struct LocalCluster {
-  std::string worker = {};  // the flag that names it: --worker=NAME=ADDRESS
-  std::vector<std::string> names = {};  // of all its workers, by rank
+  std::string worker = {};  // the flag for it: --worker=NAME=ADDRESS
+  std::vector<std::string> names = {};  // all workers, by rank
   std::unique_ptr<Observer> observer = nullptr;
 };
 
-// The clusters that have a worker of this user on this machine, of `cluster`'s
-// name unless that is empty; `options` names neither worker nor rendezvous. Two
-// that run at one time under one name are two. Those whose worker does not
-// answer are left out; where there is no other, the error is the first one's.
-// NotFound where there is none at all.
+// Finds the clusters that have a worker of this user on this machine; only
+// those named `cluster`, unless that is empty. `options` must name neither a
+// worker nor a rendezvous. Two clusters with one name that run at the same time
+// are listed separately. Clusters whose worker does not answer are left out; if
+// none answers, returns the first one's error. NotFound if there is none.
 absl::StatusOr<std::vector<LocalCluster>> FindLocalClusters(
     const ObserverOptions& options, const std::string& cluster);
 
-// "cluster of trainer, worker1, worker2 (--worker=trainer=127.0.0.1:2901)".
+// Returns "cluster of trainer, worker1, worker2
+// (--worker=trainer=127.0.0.1:2901)".
 std::string NameOf(const LocalCluster& cluster);
 
 }  // namespace baton::tools

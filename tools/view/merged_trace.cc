@@ -26,14 +26,14 @@ constexpr uint64_t kShownBytes = 4096;
 // Caller, callee, number.
 using CallKey = std::tuple<std::string, std::string, uint64_t>;
 
-// Both sides of a call, by index of trace and event.
+// The two sides of a call, by indices of trace and event.
 struct Pair {
   size_t caller = 0;
   size_t callee = 0;
   const TraceEvent* made = nullptr;
   const TraceEvent* served = nullptr;
 
-  // A caller that gave up saw no answer.
+  // A caller that gave up has no answer.
   bool answered() const { return made->ok || made->answer_bytes > 0; }
 };
 
@@ -61,7 +61,7 @@ std::vector<Pair> PairsOf(const Traces& traces) {
   return whole;
 }
 
-// Rows of a process on which slices do not overlap.
+// Assigns slices to rows of a process so that they do not overlap.
 class Rows {
  public:
   Rows(Json& events, int process, std::string name, int first)
@@ -70,7 +70,7 @@ class Rows {
         name_(std::move(name)),
         first_(first) {}
 
-  // By growing begins.
+  // Call it in the order of `begin`.
   int RowFor(int64_t begin, int64_t end) {
     size_t row = 0;
     while (row < ends_.size() && ends_[row] > begin) ++row;
@@ -125,13 +125,13 @@ class Writer {
   }
 
  private:
-  static constexpr int kMessages = 0;  // process of messages on their way
-  // Fifty rows a track; GPUs have many.
+  static constexpr int kMessages = 0;  // the process for messages on their way
+  // Each track has fifty rows; GPUs have many tracks.
   static constexpr int kTrackRows = 1, kServedRows = 1'000'000;
   static constexpr int kMadeRows = 2'000'000;
 
   int64_t Ahead(size_t trace) const { return traces_[trace].clock.ahead_ns; }
-  // Nanoseconds from the beginning, by our clock.
+  // Returns nanoseconds since the beginning, by this process's clock.
   int64_t Time(size_t trace, int64_t ns) const {
     return ns - Ahead(trace) - origin_;
   }
@@ -280,9 +280,9 @@ ClockOffset OffsetFrom(const std::vector<ClockReading>& readings) {
   return {best.read_ns - best.middle_ns(), best.took_ns() / 2};
 }
 
-// Each message says that one clock is at least so far behind another. What the
-// clocks really are fulfils all of these at a time, so that moving whoever
-// breaks one comes to an end: it cannot go round a circle.
+// Each message implies that one clock is behind another by at least some
+// amount. The true offsets satisfy all these bounds, so moving the clocks that
+// violate one ends: there is no cycle of violations.
 void CorrectByMessages(Traces& traces) {
   std::map<std::pair<size_t, size_t>, int64_t> early;  // least came - sent
   const auto note = [&](size_t from, int64_t sent, size_t to, int64_t came) {

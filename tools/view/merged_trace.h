@@ -11,7 +11,7 @@
 #include "rpc/tracer.h"
 #include "rpc/worker.h"
 
-// One trace of what several workers did, each by its own clock.
+// Merges the traces of several workers, each by its own clock, into one.
 namespace baton::tools {
 
 struct ClockOffset {
@@ -19,7 +19,7 @@ struct ClockOffset {
   int64_t within_ns = 0;  // the error is at most this
 };
 
-// From the fastest reading. Zero for none.
+// Uses the fastest reading. Returns zeros if there are none.
 ClockOffset OffsetFrom(const std::vector<ClockReading>& readings);
 
 struct WorkerTrace {
@@ -28,15 +28,15 @@ struct WorkerTrace {
   ClockOffset clock = {};
 };
 
-// Moves offsets until no message arrives before it was sent, which the estimate
-// alone cannot tell where messages are faster than it is precise. Leaves those
-// alone that agree with all messages.
+// Moves offsets until no message arrives before it was sent: where messages are
+// faster than the offsets are precise, the estimates alone can contradict them.
+// Does not change offsets that agree with all messages.
 void CorrectByMessages(std::vector<WorkerTrace>& traces);
 
-// For Perfetto and chrome://tracing, from corrected traces: a process for each
-// worker, with the calls that it made and served, spans on their tracks, and
-// one for messages of 4 kB and more on their way; arrows from each call to
-// where it was served, and back.
+// Returns a trace for Perfetto and chrome://tracing, from corrected traces.
+// Each worker is a process with the calls that it made and served and the spans
+// of its tracks. One more process has messages of 4 kB and more on their way.
+// Arrows lead from each call to where it was served, and back.
 std::string MergedTrace(const std::vector<WorkerTrace>& traces);
 
 }  // namespace baton::tools

@@ -21,10 +21,11 @@ constexpr char kFormat[] = "text/plain; version=0.0.4; charset=utf-8";
 class HttpMetricsServer final : public MetricsServer {
  public:
   HttpMetricsServer() {
-    // A scraper or two at a time; who is slow holds up nobody else's work.
+    // One or two scrapers at a time are enough; a slow one delays no other
+    // work.
     server_.new_task_queue = [] { return new httplib::ThreadPool(2); };
     server_.set_payload_max_length(1024);
-    // Its own choice shares a port with whoever has it already.
+    // The library's default would share a port that is already in use.
     server_.set_socket_options([this](int socket) {
       const int yes = 1;
       ::setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
@@ -39,11 +40,11 @@ class HttpMetricsServer final : public MetricsServer {
       server_.stop();
       thread_.join();
     } else if (bound_) {
-      ::close(socket_);  // the library does so where it serves
+      ::close(socket_);  // the library closes it if it serves
     }
   }
 
-  // The port; nothing where it cannot be had.
+  // Binds the port and returns it; nullopt if that fails.
   std::optional<int> Bind(const std::string& host, int port) {
     if (port == 0) {
       port = server_.bind_to_any_port(host.c_str());
@@ -60,7 +61,7 @@ class HttpMetricsServer final : public MetricsServer {
                   response.set_content(text(), kFormat);
                 });
     thread_ = std::thread([this] { server_.listen_after_bind(); });
-    // A stop before it listens would be lost.
+    // A stop before the server listens would be lost.
     while (!server_.is_running()) std::this_thread::yield();
   }
 

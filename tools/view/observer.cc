@@ -24,7 +24,7 @@ namespace {
 
 using rpc::Introspection;
 
-// Between two looks at whether an answer is still awaited.
+// The interval for calling `patience`.
 constexpr std::chrono::milliseconds kMoment{10};
 
 // Returns OK once the answer is there.
@@ -66,8 +66,9 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> StartAgent(
       rpc::MakeGrpcTransport({.cluster = options.cluster,
                               .registry_digest = rpc::ObserverDigest(),
                               .observer_digest = rpc::ObserverDigest(),
-                              // Why nobody can be reached is known before the
-                              // time of a question is up.
+                              // The connection must fail before the request's
+                              // timeout, so that the error says why nobody can
+                              // be reached.
                               .connect_timeout = options.timeout * 4 / 5,
                               .security = options.security}));
   rpc::AgentOptions agent;
@@ -93,7 +94,8 @@ absl::StatusOr<std::unique_ptr<Observer>> Observer::Make(
   }
   rpc::WorkerInfo entry;
   if (!options.worker.empty()) {
-    // What a worker prints may go on with its address on this machine alone.
+    // After a ';', a worker's printed address goes on with one for this machine
+    // only.
     const auto entries = rpc::ParseWorkerList(
         options.worker.substr(0, options.worker.find(';')));
     RETURN_IF_ERROR(Annotate(entries.status(), "--worker"));
@@ -119,7 +121,7 @@ Observer::~Observer() {
       .IgnoreError();
 }
 
-// On a thread of its own, so that patience may end meanwhile.
+// Runs on its own thread, so that `patience` can end the wait.
 absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::AskRendezvous(
     const Patience& patience) const {
   const Promise<std::vector<rpc::WorkerInfo>> promise;
@@ -158,7 +160,7 @@ absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::Workers(
   return workers;
 }
 
-// All are asked at a time: those that are dead hold nobody up.
+// Asks all at the same time, so that dead workers delay no others.
 absl::StatusOr<std::vector<WorkerReport>> Observer::Ask(
     const Patience& patience) {
   ASSIGN_OR_RETURN(const std::vector<rpc::WorkerInfo> workers,

@@ -18,30 +18,32 @@ namespace baton::tools {
 
 struct ObserverOptions {
   std::string cluster = "baton";
-  // Any one worker, as name=host:port (what a daemon prints), or:
+  // Any worker, as name=host:port (baton-worker prints it), or:
   std::string worker = {};
   // The rendezvous, as host:port.
   std::string rendezvous = {};
-  std::chrono::milliseconds timeout{5'000};  // of each question
-  rpc::Security security = {};               // for the name "batonctl"
+  std::chrono::milliseconds timeout{5'000};  // of each request
+  rpc::Security security = {};               // as "batonctl"
 };
 
-// Looks at a running cluster without being of it: no rank, no place at the
-// rendezvous, no exports. Confined to one thread.
+// Inspects a running cluster without joining it: has no rank, no place at the
+// rendezvous and no exports. Confined to one thread.
 class Observer {
  public:
   static absl::StatusOr<std::unique_ptr<Observer>> Make(
       const ObserverOptions& options);
   ~Observer();
 
-  // Lets some time pass while answers are awaited. False: nobody
-  // waits for them any more, and the question ends with Cancelled.
+  // Called while answers are awaited, and lets some time pass. If it returns
+  // false, the wait ends, and the request returns Cancelled.
   using Patience = std::function<bool(std::chrono::milliseconds)>;
-  // Who there is now, by rank. Fails only when who was named at the beginning
-  // does not answer. Null: until all have answered, or their time is over.
+  // Returns the present workers, by rank. Fails only if the worker or
+  // rendezvous of the options does not answer. Without `patience`, waits until
+  // it has answered or the timeout has passed.
   absl::StatusOr<std::vector<rpc::WorkerInfo>> Workers(
       const Patience& patience = nullptr);
-  // What each says; those that do not answer say why.
+  // Returns a report of each worker; the report of one that does not answer
+  // says why.
   absl::StatusOr<std::vector<WorkerReport>> Ask(
       const Patience& patience = nullptr);
 
@@ -55,7 +57,7 @@ class Observer {
       const Patience& patience) const;
 
   const ObserverOptions options_;
-  rpc::WorkerInfo entry_;  // with --worker
+  rpc::WorkerInfo entry_;  // of the options' worker
   const std::unique_ptr<rpc::Agent> agent_;
 };
 

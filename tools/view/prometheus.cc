@@ -24,12 +24,12 @@ namespace {
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Bounds of durations: 8 us to 33 s.
+// The bounds of durations: 8 us to 33 s.
 constexpr int kFirstBound = 3, kLastBound = 25;
 
 class Exposition {
  public:
-  // The samples of one name follow their description, all together.
+  // The samples of a name must directly follow its description.
   void Describe(const char* name, const char* type, const char* help) {
     absl::StrAppend(&text_, "# HELP ", name, " ", help, "\n# TYPE ", name, " ",
                     type, "\n");
@@ -229,7 +229,8 @@ void AddObjects(Exposition& out, const rpc::DebugInfo& info) {
              "RRefs sent whose arrival is not known yet.", info.transfers);
 }
 
-// Tables of the layers above: rows, and sums of columns of bytes.
+// Adds the tables of the layers above: numbers of rows and sums of columns of
+// bytes.
 void AddViews(Exposition& out, const std::vector<rpc::View>& views) {
   out.Describe("baton_view_rows", "gauge",
                "Rows of a table that a layer above rpc shows.");

@@ -149,7 +149,7 @@ Tensor DataParallel::ShardOf(const Tensor& all) const {
 absl::Status DataParallel::GatherParameters() {
   RETURN_IF_ERROR(AwaitFormer());
   std::vector<Future<void>> calls;
-  // The forward needs last what the backward has first.
+  // The forward uses last what the backward has ready first.
   for (size_t i = weights_.size(); i > 0; --i) {
     const Tensor& all = weights_[buckets_->order()[i - 1]].all;
     calls.push_back(group_->AllGather(all, ShardOf(all)));

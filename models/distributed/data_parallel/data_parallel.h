@@ -31,12 +31,13 @@ struct DataParallelOptions {
   // bytes. Unset: their own dtype.
   std::optional<DType> travel_as{};
   // If above 0, gradients are sent as matrices with this number of columns
-  // (power_sgd.h). They must then be finite: Backward takes no gradients of the
-  // outputs, as a loss scale is one. travel_as, uneven_inputs and
+  // (power_sgd.h). They must then be finite, so Backward refuses gradients of
+  // the outputs, such as a loss scale. travel_as, uneven_inputs and
   // shard_optimizer must not be set.
   int power_sgd_rank = 0;
-  // Reduces buckets instead of a mean (gradient_hook.h). It must be the same at
-  // all members, and cannot be combined with any of the others named above.
+  // If set, reduces each bucket instead of taking the mean (gradient_hook.h).
+  // It must be the same at all members, and cannot be combined with any of the
+  // options named above.
   GradientHook hook{};
   // After each step, running statistics and other buffers are copied from rank
   // 0.
@@ -49,11 +50,11 @@ struct DataParallelOptions {
   bool shard_optimizer = false;
 };
 
-// The row of a trace (rpc/tracer.h) in which Backward shows what it does.
+// The row of a trace (rpc/tracer.h) in which Backward's spans are shown.
 inline constexpr char kDataParallelTrack[] = "data parallel";
 
-// A model of which every member of a group has a copy and trains it on inputs
-// of its own. After Backward each parameter's gradient is the mean over the
+// A model of which every member of a group has a copy that it trains on its own
+// inputs. After Backward each parameter's gradient is the mean over the
 // members, so that identical optimizers step all copies to the same values, bit
 // for bit.
 //
@@ -65,16 +66,16 @@ inline constexpr char kDataParallelTrack[] = "data parallel";
 //     sgd.Step();
 //   }
 //
-// Gradients are in buckets, which are reduced while backward goes on. In the
-// first step the buckets follow the reverse order of the parameters, and from
-// the second step on the order in which the first member's gradients were
-// ready. With shard_optimizer, whose shards stay as they are, they then are
+// Gradients are packed into buckets, which are reduced while backward goes on.
+// In the first step the buckets follow the reverse order of the parameters;
+// from the second step on, the order in which the first member's gradients were
+// ready. With shard_optimizer the shards stay as they are, but buckets are
 // reduced, and parameters gathered, in that order. Gradients are views of the
 // buckets and change with the next Backward. A parameter that no member's loss
 // reaches keeps its gradient; if only some members reach it, the others count
-// as 0 in the mean. All members must make the same calls in the same order; an
-// error at one breaks the group, but for a loss scale that PowerSGD refuses
-// before anything is sent.
+// as 0 in the mean. All members must make the same calls in the same order. An
+// error at one member breaks the group, except if PowerSGD refuses a loss
+// scale, because nothing was sent then.
 //
 // If one member is on a GPU, all must be. Later work on the GPU then waits
 // there for the gradients, and no call waits for the GPU: an error on it is
@@ -153,8 +154,8 @@ class DataParallel {
 
   absl::Status BroadcastModel(int root);
   void GroupBuffers(const std::vector<Tensor>& all);
-  // If gradients and parameters are on a GPU, this member's work on them runs
-  // on the stream of the collectives.
+  // Returns the stream of the collectives, on which this member's work on
+  // gradients and parameters runs if they are on a GPU.
   Stream stream() const;
   bool on_gpu() const { return stream().device().is_cuda(); }
   // Waits until the GPU has finished the work of earlier calls; returns at once
@@ -166,16 +167,19 @@ class DataParallel {
   void Shard();
   Tensor ShardOf(const Tensor& all) const;
   void LeaveGradients();
-  // The sum over the members of the squares of their shards' gradients, f64 [].
+  // Returns the sum, over all members, of the squares of their shards'
+  // gradients, f64 [].
   absl::StatusOr<Tensor> SquareNormOfShards();
-  // Gives each member NaNs if a gradient of one is not finite.
+  // Makes a gradient of each member NaN if a gradient of any member is not
+  // finite.
   absl::Status ShareOverflow();
   // Agrees with the others on the next step, or on Join.
   absl::Status MeetOthers(bool has_inputs);
   // Aborts the group if `backward`, or what follows it, fails.
   using Backwards = std::function<absl::Status(const LeafTaker& take)>;
   absl::Status Run(const Backwards& backward, bool scaled = false);
-  // Gives the order in which gradients were ready, as indices in parameters_.
+  // Runs `backward` and reduces buckets meanwhile. `order` becomes the order in
+  // which gradients were ready, as indices in parameters_.
   absl::Status Compute(const Backwards& backward, Pass& pass,
                        std::vector<size_t>& order);
   absl::Status Reduce(const Backwards& backward, bool scaled);

@@ -61,14 +61,14 @@ class DataParallel::Pass {
       own.push_back(parallel_.buckets_->has(i) ? 1 : 0);
     if (Graph::IsRecording() && own != parallel_.own_have_) {
       return absl::FailedPreconditionError(
-          "in a step that is recorded the same parameters have gradients as in "
-          "the one before it");
+          "a recorded step must have gradients for the same parameters as the "
+          "step before it");
     }
     std::copy(own.begin(), own.end(), has_.data<uint8_t>());
     parallel_.own_have_ = std::move(own);
     return FinishWithout();
   }
-  // For a member without gradients.
+  // Finishes a step for a member without gradients.
   absl::Status FinishWithout() {
     PostBuffers();
     PostBuckets(parallel_.buckets_->size());
@@ -105,16 +105,16 @@ class DataParallel::Pass {
       return;
     const StreamScope scope(parallel_.stream());
     for (const Buffers& buffers : parallel_.buffers_) {
-      // Receivers copy theirs, too, so that the broadcast begins after their
-      // forward. In a recorded step it would begin with the forward, wait for
-      // the root's, and keep multiprocessors from it all that time.
+      // Receivers copy their buffers, too, so that the broadcast begins after
+      // their forward. In a recorded step it would otherwise begin with the
+      // forward, wait for the root's and occupy multiprocessors all that time.
       ops::CopyManyIf(Tensor(), buffers.flat.parts, buffers.tensors);
       calls_.push_back(
           parallel_.group_->Broadcast(buffers.flat.all, parallel_.root_));
     }
   }
-  // In rounds, so that what a bucket posts in one of them is under way while
-  // the others have their turn.
+  // Works in rounds, so that what one bucket posts is under way while the other
+  // buckets have their turn.
   absl::Status FinishBuckets() {
     for (bool again = true; again;) {
       again = false;
@@ -137,7 +137,7 @@ class DataParallel::Pass {
     for (const Buffers& buffers : parallel_.buffers_)
       ops::CopyManyIf(Tensor(), buffers.tensors, buffers.flat.parts);
   }
-  // The mean was that over all members.
+  // Rescales the mean, which was taken over all members, to the active ones.
   void ScaleToActive() {
     const int size = parallel_.group_->size();
     if (parallel_.active_ == size) return;
@@ -165,12 +165,14 @@ absl::Status DataParallel::Backward(const std::vector<Variable>& outputs,
   const bool scaled =
       std::any_of(grad_outputs.begin(), grad_outputs.end(),
                   [](const Tensor& scale) { return scale.defined(); });
-  // Before the others hear of the step, so that it harms nobody.
+  // This check comes before any message of the step, so that its failure
+  // affects no other member.
   if (scaled && options_.power_sgd_rank > 0) {
     return absl::InvalidArgumentError(
-        "power_sgd_rank goes with no gradients of the outputs: one that a loss "
-        "scale lets overflow would stay in the error that is kept. Train in "
-        "bf16 or f32, without a scale; other weights go into the loss");
+        "with power_sgd_rank Backward takes no gradients of the outputs: a "
+        "gradient that overflows under a loss scale would stay in the error "
+        "that PowerSGD keeps. Train in bf16 or f32 without a scale, and put "
+        "other weights into the loss");
   }
   return Run(
       [&](const LeafTaker& take) {
@@ -192,14 +194,14 @@ absl::Status DataParallel::Backward(Context& ctx, const Variable& loss,
           "a step through a context is not recorded");
     }
     options.take = take;
-    // Ends by the options' own limit, after which nothing of it runs.
+    // The options' own limit ends the call; afterwards nothing of it runs.
     return ctx.BackwardAsync({loss}, {}, options).Await(kNoLimit);
   });
 }
 
 absl::Status DataParallel::Run(const Backwards& backward, bool scaled) {
   absl::Status status = CatchErrors([&] { return Reduce(backward, scaled); });
-  // The other members are waiting for what will not come.
+  // The other members wait for gradients that this member will not send.
   if (!status.ok() && group_->status().ok())
     group_->Abort(Annotate(status, "data parallel"));
   return status;
@@ -285,8 +287,9 @@ absl::StatusOr<double> DataParallel::NormOfShards() {
   });
 }
 
-// Zero times what is not finite is a NaN. It must not get into the bucket,
-// whose padding nothing writes; the first bucket is a small one.
+// Adds zero times the square norm, a NaN if some member's gradient is not
+// finite, to the gradient of the first shard, which is small. The sum is a new
+// tensor, because a NaN in the bucket's padding would stay: nothing clears it.
 absl::Status DataParallel::ShareOverflow() {
   if (shards_.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Tensor sum, SquareNormOfShards());
@@ -300,7 +303,7 @@ absl::Status DataParallel::ShareOverflow() {
 absl::Status DataParallel::MeetOthers(bool has_inputs) {
   if (Graph::IsRecording() && (options_.uneven_inputs || !order_known_)) {
     return absl::FailedPreconditionError(
-        "a step is recorded once one has been taken, and not with "
+        "a step can be recorded only after an ordinary one, and not with "
         "uneven_inputs");
   }
   if (!options_.uneven_inputs) return absl::OkStatus();

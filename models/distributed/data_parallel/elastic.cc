@@ -67,8 +67,8 @@ absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(const Loss& loss) {
     if (done.ok()) return done;
     RETURN_IF_ERROR(CatchErrors([&] { return Undo(before); }));
     if (IsLoss(done.status()) && !group_->status().ok()) continue;
-    // The others are waiting for what will not come; the abort tells them not
-    // to wait for this member, which is still there.
+    // The others wait for gradients that this member will not send. The abort
+    // ends their wait and says that this member is still there.
     group_->Abort(absl::AbortedError(
         absl::StrCat("elastic training: ", done.status().message())));
     return done.status();
@@ -95,7 +95,8 @@ absl::StatusOr<ElasticTraining::Done> ElasticTraining::TryStep(
   sums.data<double>()[1] = static_cast<double>(DraftInvitation());
   RETURN_IF_ERROR(parallel_->Backward(outputs, {}));
   RETURN_IF_ERROR(group_->AllReduce(sums).Await(kNoLimit));
-  // The step counts from here on, because others may already know that it does.
+  // From here on the step counts, because other members may already have
+  // committed it.
   optimizer_.Step();
   const Done done{place_.step, place_.epoch, group_->size(),
                   sums.data<double>()[0]};

@@ -100,10 +100,10 @@ class ElasticTraining {
   // Takes one step with the present members; first admits waiting newcomers.
   absl::StatusOr<Done> Step(const Loss& loss);
 
-  // Numbers of the next step.
+  // These return the numbers of the next step.
   int64_t step() const { return place_.step; }
   int64_t epoch() const { return place_.epoch; }
-  // Whether no sample of the epoch has been taken yet.
+  // Returns true if no sample of the epoch has been taken yet.
   bool at_epoch_start() const { return place_.sample == 0; }
   rpc::ProcessGroup& group() const { return *group_; }
 
@@ -134,8 +134,8 @@ class ElasticTraining {
   absl::Status AwaitEnough(Clock::time_point deadline);
   absl::Status Shrink();
   absl::Status Grow();
-  // At the leader: drafts an invitation if there are newcomers, and returns its
-  // size in bytes.
+  // Called at the leader: drafts an invitation if there are newcomers, and
+  // returns its size in bytes.
   int64_t DraftInvitation();
   // Makes the state of all members of a new group equal.
   absl::Status Agree();
@@ -146,8 +146,8 @@ class ElasticTraining {
   std::vector<int64_t> OwnSamples(int64_t all) const;
   nn::StateMap Undoable() const;
   absl::Status Undo(const nn::StateMap& state);
-  // Whether the group has lost a member, or the others continue without this
-  // one.
+  // Returns true if the group has lost a member, or if the others continue
+  // without this one.
   static bool IsLoss(const absl::Status& status);
   void Advance(int64_t samples);
   const std::vector<int64_t>& Order();

@@ -60,11 +60,11 @@ class ElasticDesk {
 
   // Returns AlreadyExists if this worker is already in the run.
   absl::Status Open(const std::string& run);
-  // Open petitions fail.
+  // Closes the run; open petitions fail.
   void Close(const std::string& run);
-  // Call this before this worker asks all others for their part: forgets the
-  // workers that asked here before, because those that are entering will answer
-  // that now.
+  // Forgets the workers that have asked here. Call this before this worker asks
+  // all others for their part: those that are entering, too, will then tell it
+  // so.
   void ForgetAskers(const std::string& run);
   // Makes this worker, which is entering, a member and the leader. Returns
   // false if a worker of a lower rank that is also entering has asked here: of

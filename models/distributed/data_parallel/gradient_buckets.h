@@ -54,15 +54,16 @@ class GradientBuckets {
   size_t size() const { return buckets_.size(); }
   const Tensor& all(size_t bucket) const { return buckets_[bucket].flat.all; }
   const Tensor& view(size_t parameter) const;
-  // The parameters of a bucket, by part.
+  // Returns the parameters of a bucket, by part.
   const std::vector<size_t>& parameters(size_t bucket) const {
     return buckets_[bucket].parameters;
   }
   bool has(size_t parameter) const { return places_[parameter].has; }
-  // The buckets in the order in which they become ready: at first 0, 1, 2...
+  // Returns the buckets in the order in which they become ready: at first 0, 1,
+  // 2...
   const std::vector<size_t>& order() const { return order_; }
-  // Orders them by their last gradients in this order of all parameters; what
-  // is in a bucket stays as it is. Call it between passes.
+  // Orders the buckets by their last gradients in this order of all parameters;
+  // their contents stay as they are. Call it between passes.
   void Reorder(const std::vector<size_t>& parameters);
 
   void Begin();

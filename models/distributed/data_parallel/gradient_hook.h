@@ -26,7 +26,7 @@ struct GradientBucket {
   std::vector<Tensor> gradients{};
 };
 
-// What has been posted to reduce a bucket. Value type.
+// The call that reduces a bucket and what follows it. Value type.
 struct BucketReduction {
   Future<void> call = {};  // of the group; invalid: there is nothing to await
   int64_t bytes = 0;       // that it sends, for DataParallelFigures
@@ -45,8 +45,8 @@ struct BucketReduction {
 using GradientHook = std::function<BucketReduction(
     rpc::ProcessGroup& group, const GradientBucket& bucket)>;
 
-// Gives the mean over the members, sent and summed in another dtype if one is
-// named.
+// Returns a hook that takes the mean over the members. If a dtype is given,
+// gradients are sent and summed in it.
 GradientHook MeanHook(std::optional<DType> travel_as = {});
 
 }  // namespace baton::dist

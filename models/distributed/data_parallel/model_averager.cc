@@ -76,8 +76,8 @@ absl::Status ModelAverager::AverageAll() {
   });
 }
 
-// Each member's model is received as often as it receives one, so the mean
-// stays.
+// Each model is sent exactly once and each member receives exactly one, so the
+// mean over all models does not change.
 absl::Status ModelAverager::Gossip() {
   const int size = group_->size();
   if (size == 1) return absl::OkStatus();

@@ -58,8 +58,8 @@ class ModelAverager {
       const nn::Module& module, std::shared_ptr<rpc::ProcessGroup> group,
       const AveragingOptions& options = {});
 
-  // Call this after each of the optimizer's steps: averages parameters when
-  // due.
+  // Averages parameters when due. Call this after each of the optimizer's
+  // steps.
   absl::Status Step();
   // Averages over all members now, as kPeriodic does; for example at the end.
   absl::Status AverageAll();

@@ -24,8 +24,8 @@ class PowerSgd {
  public:
   PowerSgd(const std::vector<Variable>& parameters, int rank);
 
-  // Is a GradientHook, and must outlive what it returns. All members must give
-  // it the same parameters in the same order.
+  // Can be used as a GradientHook; the object must outlive the reductions that
+  // this returns. All members must pass the same parameters in the same order.
   BucketReduction Reduce(rpc::ProcessGroup& group,
                          const GradientBucket& bucket);
 

@@ -5,12 +5,12 @@
 
 Usage: find.py BUILD [--seeds=N] [--jobs=N] [--only=NAME,...]
 
-BUILD is a folder in which `sim` has been built. A simulator is made in
-BUILD/planted that leaves out the line that BATON_SIM_PLANTED has the number of:
-its files are compiled anew, with those that the build compiles together with
-them. Prints after how many seeds and seconds each bug was found, with how many
-of its seed's faults it is still found, and a line of JSON; ends with 1 if one was
-not found, or not with the faults that were left.
+BUILD is a folder in which `sim` has been built. Makes a simulator in
+BUILD/planted that leaves out the line with the number BATON_SIM_PLANTED:
+compiles the files of these lines anew, with those that the build compiles
+together with them. Prints after how many seeds and seconds each bug was found,
+how many of the seed's faults suffice to find it, and a line of JSON. The exit code
+is 1 if a bug was not found, or not with the remaining faults.
 """
 
 import argparse
@@ -26,8 +26,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
-# Name, file, and the line, or the lines of one statement, that are taken out;
-# where these stand more than once, after what stands around them.
+# Each bug has a name, a file, and the line, or the lines of one statement, to take
+# out. If these occur more than once, a longer text that contains them precedes them.
 PLAIN_BUGS = [
     ("requests_run_twice", "rpc/peers.cc",
      "  if (said.request.has_value())\n"
@@ -69,7 +69,7 @@ PLAIN_BUGS = [
      "const absl::Status& why) {\n  FailCallsTo(peer, why);\n",
      "  FailCallsTo(peer, why);\n"),
 ]
-# Of commit and recovery, which --pipelines runs.
+# Bugs of commit and recovery, which --pipelines runs.
 PIPELINE_BUGS = [
     ("keeps_before_the_last_is_safe", "models/distributed/recovery_steps.cc",
      "  if (!safe_.has_value() || !HasSucceeded(*safe_)) return 0;\n"),
@@ -80,7 +80,7 @@ PIPELINE_BUGS = [
     ("steps_are_not_noted", "models/distributed/recovery_steps.cc",
      "  if (begun.ok() && last == kept_) begun = WriteJournal(last);\n"),
 ]
-# Of servers that take over, which --servers runs.
+# Bugs of servers that take over, which --servers runs.
 SERVER_BUGS = [
     ("pushes_count_twice", "models/distributed/server/shard.cc",
      "  if (request.sequence <= trainer.sequence) {  // a repeated push\n"
@@ -109,7 +109,7 @@ int baton_sim_planted = [] {
 
 
 def conditional(text, where, line, number):
-    """`text` in which `line`, a part of `where`, depends on the bug's number."""
+    """Returns `text` with `line`, a part of `where`, made conditional on the bug."""
     if text.count(where) != 1:
         raise ValueError(f"stands there {text.count(where)} times: {where!r}")
     guarded = f"if (::baton_sim_planted != {number}) {{\n{line}}}\n"
@@ -117,7 +117,7 @@ def conditional(text, where, line, number):
 
 
 def mutate(place, numbers):
-    """Writes the files with these bugs below `place`, and gives their names."""
+    """Writes the files with these bugs below `place`, and returns their names."""
     texts = {}
     for number in numbers:
         _, file, where, *line, _ = BUGS[number]
@@ -130,7 +130,7 @@ def mutate(place, numbers):
 
 
 def compilations(build, files):
-    """The commands that compile `files`, alone or with others, and what."""
+    """Returns the commands that compile `files`, alone or with others, and what."""
     found = {}
     for entry in json.loads((build / "compile_commands.json").read_text()):
         if not any(f"{library}.dir" in entry["command"]
@@ -146,7 +146,7 @@ def compilations(build, files):
 
 
 def compile_batch(place, entry, source, text):
-    """Compiles what takes its files from `place`, and gives the object."""
+    """Compiles with the files in `place` instead, and returns the object."""
     batch = place / "_".join(source.parts[-3:])  # libraries number their own
     batch.write_text(text)
     words = [w for w in shlex.split(entry["command"]) if w != "-c"]
@@ -162,7 +162,7 @@ def compile_batch(place, entry, source, text):
 
 
 def linking(build):
-    """The command that links `sim`."""
+    """Returns the command that links `sim`."""
     lines = subprocess.run(
         ["ninja", "-C", str(build), "-t", "commands", "-s", "bin/sim"],
         check=True, capture_output=True, text=True).stdout
@@ -170,7 +170,7 @@ def linking(build):
 
 
 def make(build, jobs, numbers):
-    """A simulator with these bugs, none of which acts unasked."""
+    """Makes a simulator with these bugs, each of which BATON_SIM_PLANTED enables."""
     place = build / "planted"
     shutil.rmtree(place, ignore_errors=True)
     batches = compilations(build, mutate(place, numbers))
@@ -180,7 +180,7 @@ def make(build, jobs, numbers):
         objects = list(pool.map(
             lambda item: compile_batch(place, item[1][0], item[0], item[1][1]),
             batches.items()))
-    # Before the library, whose own objects of the same names are then not needed.
+    # Comes before the library, so that the linker ignores its objects of the same names.
     words = shlex.split(linking(build))
     output = words.index("-o")
     words[output + 1] = str(place / "sim")
@@ -190,7 +190,7 @@ def make(build, jobs, numbers):
 
 
 def find(simulator, number, flags):
-    """Looks for a bug: after how many seeds it was found, and a line of text."""
+    """Looks for a bug; returns after how many seeds it was found, and a text."""
     name, *_, kind = BUGS[number]
     planted = os.environ | {"BATON_SIM_PLANTED": str(number)}
     run = subprocess.run(

@@ -29,8 +29,8 @@ inline double LargestDistance(const Tensor& a, const Tensor& b) {
   return largest;
 }
 
-// Equal shapes, and values that are both NaN, equal, or within tolerance * (1 +
-// |wanted|) of each other.
+// Expects equal shapes, and values that are both NaN, equal, or within
+// tolerance * (1 + |wanted|) of each other.
 inline void ExpectSame(const Tensor& got, const Tensor& wanted,
                        double tolerance, const std::string& what) {
   ASSERT_TRUE(got.defined() && wanted.defined()) << what;
@@ -45,7 +45,7 @@ inline void ExpectSame(const Tensor& got, const Tensor& wanted,
   }
 }
 
-// The tensors "NAME...." of a file that tools/golden made, on `device`.
+// The tensors named "NAME...." in a file that tools/golden made, on `device`.
 class GoldenCase {
  public:
   GoldenCase(const std::string& file, const std::string& name,
@@ -55,7 +55,7 @@ class GoldenCase {
     EXPECT_TRUE(read.ok()) << read.status();
     if (read.ok()) all_ = read->tensors;
   }
-  // Undefined where there is none.
+  // Returns the tensor of this name; undefined if there is none.
   Tensor operator[](const std::string& name) const {
     const auto it = all_.find(prefix_ + name);
     return it == all_.end() ? Tensor() : it->second.To(device_);

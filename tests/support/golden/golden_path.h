@@ -7,8 +7,8 @@
 
 namespace baton::testing {
 
-// The path of a committed reference value, made by tools/golden: in the source
-// tree, or where the variable BATON_GOLDEN_DIR says (a bundle brings its own).
+// Returns the path of a committed reference file, made by tools/golden: in the
+// source tree, or in the folder BATON_GOLDEN_DIR (a bundle brings its own).
 std::string GoldenPath(const std::string& name);
 
 }  // namespace baton::testing
