@@ -18,6 +18,9 @@ if(NOT BATON_SANITIZE)
   add_test(NAME sim.replays COMMAND python3
     ${CMAKE_CURRENT_SOURCE_DIR}/sim/replay_test.py $<TARGET_FILE:sim>)
   set_tests_properties(sim.replays PROPERTIES TIMEOUT 120 LABELS sim SKIP_RETURN_CODE 77)
+  add_test(NAME sim.planted_lines COMMAND python3
+    ${CMAKE_CURRENT_SOURCE_DIR}/sim/planted/find.py --check)
+  set_tests_properties(sim.planted_lines PROPERTIES LABELS sim)
   # Those of the first 100,000 seeds that have found bugs.
   foreach(seed 2965 17616 20954 33503 37242 54365 59450 62150 72998 76253 76306
           79624 87388 99271)

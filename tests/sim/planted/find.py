@@ -4,11 +4,12 @@
 """Shows that the simulator finds bugs: takes one line out of the product at a time.
 
 Usage: find.py BUILD [--seeds=N] [--jobs=N] [--only=NAME,...]
+       find.py --check
 
-BUILD is a folder in which `sim` has been built. Makes a simulator in
-BUILD/planted that leaves out the line with the number BATON_SIM_PLANTED:
-compiles the files of these lines anew, with those that the build compiles
-together with them. Prints after how many seeds and seconds each bug was found,
+--check only checks that all lines are still where they are expected.
+BUILD is a folder in which `sim` has been built. Makes a simulator in BUILD/planted
+that leaves out the line with the number BATON_SIM_PLANTED: compiles the files of
+these lines anew, with those that the build compiles together with them. Prints after how many seeds and seconds each bug was found,
 how many of the seed's faults suffice to find it, and a line of JSON. The exit code
 is 1 if a bug was not found, or not with the remaining faults.
 """
@@ -23,6 +24,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 
@@ -77,8 +79,8 @@ PIPELINE_BUGS = [
      "    RETURN_IF_ERROR(task.keeper->Check());\n"),
     ("states_are_not_loaded", "models/distributed/state_keeper.cc",
      "          if (loads) RETURN_IF_ERROR(keeping->state->Load(state));\n"),
-    ("steps_are_not_noted", "models/distributed/recovery_steps.cc",
-     "  if (begun.ok() && last == kept_) begun = WriteJournal(last);\n"),
+    ("steps_are_not_noted", "models/distributed/recovery_journal.cc",
+     "  if (last == kept_) return WriteJournal(last);\n"),
 ]
 # Bugs of servers that take over, which --servers runs.
 SERVER_BUGS = [
@@ -215,13 +217,20 @@ def find(simulator, number, flags):
 def main():
     """Plants each bug and looks for it."""
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("build", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path, nargs="?")
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--seeds", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="")
     flags = parser.parse_args()
     wanted = flags.only.split(",") if flags.only else [b[0] for b in BUGS]
     numbers = [n for n, bug in enumerate(BUGS) if bug[0] in wanted]
+    if flags.check:
+        with tempfile.TemporaryDirectory() as place:
+            mutate(pathlib.Path(place), numbers)
+        return 0
+    if flags.build is None:
+        parser.error("BUILD is missing")
     simulator = make(flags.build.resolve(), flags.jobs, numbers)
     found = {}
     for number in numbers:
