@@ -87,7 +87,7 @@ class FutureState {
 
   // Returns null after `timeout`.
   const Result* WaitFor(std::chrono::milliseconds timeout) const {
-    if (!ready() && !LookOn(timeout) && !SleepFor(timeout)) return nullptr;
+    if (!ready() && !Spin(timeout) && !SleepFor(timeout)) return nullptr;
     return &*result_;  // never changes once set
   }
 
@@ -126,7 +126,7 @@ class FutureState {
  private:
   // Spins for a while first, because a result that comes soon is cheaper that
   // way.
-  bool LookOn(std::chrono::milliseconds timeout) const {
+  bool Spin(std::chrono::milliseconds timeout) const {
     if (timeout.count() <= 0) return false;
     Spinning& spinning = Spinning::OfThisThread();
     spinning.Restart();

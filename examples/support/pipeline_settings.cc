@@ -255,7 +255,7 @@ absl::StatusOr<PipelineSettings> PipelineSettingsFromFlags(
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_worker_mib, FLAGS_trials));
   settings.worker_mib = absl::GetFlag(FLAGS_worker_mib);
   settings.trials = absl::GetFlag(FLAGS_trials);
-  settings.checkpoint_activations = absl::GetFlag(FLAGS_recompute);
+  settings.recompute = absl::GetFlag(FLAGS_recompute);
   settings.at_once = absl::GetFlag(FLAGS_at_once);
   if (settings.at_once < 1 || settings.at_once > 16)
     return WrongFlag("at_once", "takes 1 to 16");

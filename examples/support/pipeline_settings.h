@@ -36,7 +36,7 @@ struct PipelineSettings {
   bool recover = false;  // the pipeline survives lost workers
   std::string journal;   // RecoveryOptions::journal
   dist::Loss loss = dist::Loss::kMse;
-  bool checkpoint_activations = false;
+  bool recompute = false;
   int at_once = 1;       // micro-batches that a GPU works on at once
   bool overlap = false;  // DevicePipelineOptions::overlap
   bool graph = true;     // record and replay on GPUs

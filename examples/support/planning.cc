@@ -217,7 +217,7 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
   request.most_held = settings.schedule.most_held;
   request.most_bytes = static_cast<double>(settings.worker_mib) * (1 << 20);
   request.parameter_copies = planned.parameter_copies;
-  request.recompute = settings.checkpoint_activations;
+  request.recompute = settings.recompute;
   std::printf("%d workers measure the model\n",
               static_cast<int>(workers.size()));
   std::fflush(stdout);

@@ -250,7 +250,7 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
                              : std::vector<dist::StageRoute>(),
        .at_once = ordered ? settings.at_once : 1,
        .overlap = ordered && settings.overlap,
-       .checkpoint = settings.checkpoint_activations,
+       .recompute = settings.recompute,
        .graph = settings.graph,
        .deferred_batch_norm = settings.deferred_batch_norm,
        .loss_scale =

@@ -34,7 +34,7 @@ struct PlanRequest {
   // The number of copies of each parameter: itself, its gradient, and what the
   // optimizer keeps.
   double parameter_copies = 2;
-  bool recompute = false;  // see StageSpec::checkpoint
+  bool recompute = false;  // see StageSpec::recompute
 };
 
 // Plain data.

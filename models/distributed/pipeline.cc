@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
                    options.loss.At(agent, modules.back().owner()));
   StageSpec spec;
   spec.count = static_cast<int32_t>(modules.size());
-  spec.checkpoint = options.checkpoint;
+  spec.recompute = options.recompute;
   spec.graph = options.graph;
   spec.deferred_batch_norm = options.deferred_batch_norm;
   spec.routes = options.routes;

@@ -56,8 +56,8 @@ struct PipelineOptions {
   // other.
   int at_once = 1;
   bool overlap = false;
-  bool checkpoint = false;  // recompute activations, see StageSpec
-  bool graph = true;        // replay recordings on GPUs, see StageSpec
+  bool recompute = false;  // recompute activations, see StageSpec
+  bool graph = true;       // replay recordings on GPUs, see StageSpec
   // Batch norms normalize micro-batches by their own statistics in either case.
   // If this is set, their running statistics, if f32, change once per training
   // step, by the statistics of all rows that reached the layer: as if one

@@ -58,7 +58,7 @@ const LinkWindow& WindowOf(
 
 std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec) {
   if (!spec.graph) return "PipelineOptions::graph is off";
-  if (spec.checkpoint) return "it computes its forwards again";
+  if (spec.recompute) return "it computes its forwards again";
   if (spec.deferred_batch_norm) return "its statistics are deferred";
   if (!module.Generators().empty()) return "it draws random numbers";
   return "";

@@ -86,7 +86,7 @@ bool StageCompute::IsConstant(const Variable& output,
                               const std::vector<Variable>& inputs) const {
   // Its dtype already tells that it has no gradient.
   if (!IsFloating(output.dtype())) return false;
-  if (!spec_.checkpoint) return !output.requires_grad();
+  if (!spec_.recompute) return !output.requires_grad();
   // Nothing was recorded: only unchanged inputs are known to be constant.
   return absl::c_any_of(inputs, [&](const Variable& input) {
     return input.id() == output.id() && !input.requires_grad();
@@ -125,9 +125,9 @@ OutputsOfStages StageCompute::Forward(int micro_batch, OutputsOfStages inputs,
   Saved saved;
   saved.inputs = InputsOf(std::move(inputs));
   saved.targets = targets;
-  if (spec_.checkpoint) saved.drawn_from = nn::GeneratorStates(module_);
+  if (spec_.recompute) saved.drawn_from = nn::GeneratorStates(module_);
   std::optional<NoGrad> no_grad;
-  if (!plan_.training || spec_.checkpoint) no_grad.emplace();
+  if (!plan_.training || spec_.recompute) no_grad.emplace();
   std::optional<nn::PostponedStatistics::Scope> later;
   if (streams_.several() || spec_.deferred_batch_norm)
     later.emplace(postponed_);
@@ -147,7 +147,7 @@ OutputsOfStages StageCompute::Forward(int micro_batch, OutputsOfStages inputs,
     }
   }
   if (plan_.training) {
-    if (!spec_.checkpoint) saved.results = std::move(results);
+    if (!spec_.recompute) saved.results = std::move(results);
     saved_[micro_batch] = std::move(saved);
   }
   return given;
@@ -224,7 +224,7 @@ Parcels StageCompute::Backward(StageOp op, int micro_batch, Parcels gradients,
       });
   Values of_inputs(saved.inputs.size());
   if (used) {
-    if (spec_.checkpoint) saved.results = Recompute(saved);
+    if (spec_.recompute) saved.results = Recompute(saved);
     Values sums = spec_.is_last() ? Values{of_loss}
                                   : SumsOf(std::move(gradients), saved.results);
     of_inputs = RunBackward(op, saved, std::move(sums), left);

@@ -36,13 +36,13 @@ struct StageSpec {
   // Keeps only the inputs of micro-batches and repeats forwards before
   // backwards, with the same random numbers: saves memory for about a third
   // more time.
-  bool checkpoint = false;
+  bool recompute = false;
   // Running statistics change once per step, by those of the whole batch
   // (PipelineOptions).
   bool deferred_batch_norm = false;
   // Replays the module from recordings if possible (nn::Graphed): in training
   // on a GPU, unless reproducible bits are required (core/precision.h), the
-  // module draws random numbers, or `checkpoint` or deferred statistics, which
+  // module draws random numbers, or `recompute` or deferred statistics, which
   // the host tracks in each forward, are set. The activations of as many
   // micro-batches as are under way at once keep their memory between steps.
   bool graph = true;
@@ -60,10 +60,10 @@ struct StageSpec {
   }
 
   static constexpr auto Fields() {
-    return std::tuple{&StageSpec::index,      &StageSpec::count,
-                      &StageSpec::checkpoint, &StageSpec::deferred_batch_norm,
-                      &StageSpec::graph,      &StageSpec::routes,
-                      &StageSpec::line,       &StageSpec::epoch};
+    return std::tuple{&StageSpec::index,     &StageSpec::count,
+                      &StageSpec::recompute, &StageSpec::deferred_batch_norm,
+                      &StageSpec::graph,     &StageSpec::routes,
+                      &StageSpec::line,      &StageSpec::epoch};
   }
 };
 

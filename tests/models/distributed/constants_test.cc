@@ -102,8 +102,8 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
     RegisterPipeline(registry);
     RegisterModule<MaskedStage>(registry);
   });
-  for (const bool checkpoint : {false, true}) {
-    SCOPED_TRACE(absl::StrCat("checkpoint ", checkpoint));
+  for (const bool recompute : {false, true}) {
+    SCOPED_TRACE(absl::StrCat("recompute ", recompute));
     MaskedStage::Reset();
     std::vector<StageModule> stages;
     for (int32_t i = 0; i < static_cast<int32_t>(kStages); ++i) {
@@ -113,7 +113,7 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
     }
     const auto pipeline = Pipeline::Make(cluster.alice(),
                                          {.split_size = kRows / 2,
-                                          .checkpoint = checkpoint,
+                                          .recompute = recompute,
                                           .windows = WindowsHere()},
                                          stages);
     ASSERT_THAT(pipeline, IsOk());

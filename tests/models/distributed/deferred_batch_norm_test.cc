@@ -105,7 +105,7 @@ TEST_F(DeferredBatchNorm, StatisticsAreThoseOfTheWholeBatch) {
     for (const bool recompute : {false, true}) {
       SCOPED_TRACE(absl::StrCat("parts of ", split_size));
       ASSERT_NO_FATAL_FAILURE(
-          Make({.split_size = split_size, .checkpoint = recompute}));
+          Make({.split_size = split_size, .recompute = recompute}));
       ASSERT_THAT(Step(), IsOk());
       ExpectStatistics(StatesOfWholeBatches(split_size));
     }

@@ -83,7 +83,7 @@ class PipelineLossTest : public ::testing::Test {
   void MakePipeline(bool recompute) {
     pipeline_ = nullptr;
     auto made = Pipeline::Make(
-        agent(), {.split_size = 4, .loss = loss_, .checkpoint = recompute},
+        agent(), {.split_size = 4, .loss = loss_, .recompute = recompute},
         {front_, back_});
     ASSERT_THAT(made, IsOk());
     pipeline_ = *std::move(made);

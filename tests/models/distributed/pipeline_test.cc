@@ -117,7 +117,7 @@ TEST_F(PipelineTest, RecomputedActivationsGiveTheSameGradients) {
   MakeMlp(3);
   PipelineOptions options;
   options.split_size = 5;
-  options.checkpoint = true;
+  options.recompute = true;
   auto pipeline = MakePipeline(options);
   Context ctx(agent());
   auto result = pipeline->Step(ctx, x_, labels_);

@@ -110,7 +110,7 @@ TEST_F(PipelineValuesTest, DevicePipelineGivesTheSameGradients) {
 TEST_F(PipelineValuesTest, AnOutputThatNobodyUsesHasNoGradient) {
   MakeModel(Unused(), {0, 1, 0});
   for (const bool recompute : {false, true}) {
-    auto pipeline = MakePipeline({.split_size = 4, .checkpoint = recompute});
+    auto pipeline = MakePipeline({.split_size = 4, .recompute = recompute});
     ASSERT_THAT(pipeline, IsOk());
     ASSERT_NO_FATAL_FAILURE(ExpectStepEqual(**pipeline, 4));
   }
@@ -121,7 +121,7 @@ TEST_F(PipelineValuesTest, RecomputedActivationsGiveTheSameGradients) {
   for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
     MakeModel(Forks(), {0, 1, 2, 0});
     auto pipeline = MakePipeline(
-        {.split_size = 5, .schedule = {.name = schedule}, .checkpoint = true});
+        {.split_size = 5, .schedule = {.name = schedule}, .recompute = true});
     if (absl::IsInvalidArgument(pipeline.status())) continue;
     ASSERT_THAT(pipeline, IsOk());
     ASSERT_NO_FATAL_FAILURE(ExpectStepEqual(**pipeline, 5));

@@ -30,7 +30,7 @@ std::string RefusalOf(NoisyStage& module, const StageSpec& spec) {
 TEST(RecordedProgram, IsNotOfWhatTheHostMustSee) {
   NoisyStage draws(4, 0.5, 1), plain(4, 0, 1);
   EXPECT_THAT(RefusalOf(draws, {}), HasSubstr("stage 0: it draws random"));
-  EXPECT_THAT(RefusalOf(plain, {.checkpoint = true}),
+  EXPECT_THAT(RefusalOf(plain, {.recompute = true}),
               HasSubstr("computes its forwards again"));
   EXPECT_THAT(RefusalOf(plain, {.deferred_batch_norm = true}),
               HasSubstr("statistics are deferred"));

@@ -71,12 +71,12 @@ class StageTest : public ::testing::Test {
       modules_.push_back(*made);
     }
   }
-  std::unique_ptr<Pipeline> MakePipeline(bool checkpoint,
+  std::unique_ptr<Pipeline> MakePipeline(bool recompute,
                                          const std::string& schedule) {
     PipelineOptions options;
     options.split_size = 5;
     options.schedule.name = schedule;
-    options.checkpoint = checkpoint;
+    options.recompute = recompute;
     auto pipeline = Pipeline::Make(
         agent(), options,
         std::vector<StageModule>(modules_.begin(), modules_.end()));
@@ -103,10 +103,10 @@ class StageTest : public ::testing::Test {
     std::vector<double> losses;
     std::vector<nn::StateMap> states;
   };
-  void Train(bool checkpoint, const std::string& schedule, Training& training) {
+  void Train(bool recompute, const std::string& schedule, Training& training) {
     MakeModules();
     FreezeNorm(modules_[1]);
-    auto pipeline = MakePipeline(checkpoint, schedule);
+    auto pipeline = MakePipeline(recompute, schedule);
     ASSERT_NE(pipeline, nullptr);
     std::vector<ParameterSource> sources;
     for (const auto& module : modules_) sources.push_back(module.ref());

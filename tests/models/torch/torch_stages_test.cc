@@ -158,7 +158,7 @@ TEST_F(TorchStagesTest, APipelinesGradientsAreThoseOfAccumulation) {
 TEST_F(TorchStagesTest, RecomputedActivationsGiveTheSameGradients) {
   const std::vector remote = {At("bob", 6, 8), At("carol", 8, 4)};
   PipelineOptions options;
-  options.checkpoint = true;
+  options.recompute = true;
   auto pipeline = Pipeline::Make(agent(), options, {remote[0], remote[1]});
   ASSERT_THAT(pipeline, testing::IsOk());
   Context ctx(agent());
