@@ -81,7 +81,7 @@ absl::StatusOr<Tensor> Agent::EmptyFor(const Target& worker, const Shape& shape,
 const WorkerInfo& Agent::self() const { return core_->self(); }
 
 std::vector<WorkerInfo> Agent::workers() const {
-  std::vector<WorkerInfo> workers = core_->peers().All();
+  std::vector<WorkerInfo> workers = core_->Workers();
   std::erase_if(workers, [&](const WorkerInfo& worker) {
     return worker.rank == kObserverRank && worker.name != self().name;
   });
@@ -89,7 +89,7 @@ std::vector<WorkerInfo> Agent::workers() const {
 }
 
 absl::StatusOr<WorkerInfo> Agent::Find(const Target& worker) const {
-  return core_->peers().Find(worker);
+  return core_->Find(worker);
 }
 
 void Agent::AddPeer(const WorkerInfo& peer) { core_->AddPeer(peer); }
@@ -175,11 +175,14 @@ bool AgentCore::WaitIdle(Clock::time_point deadline) {
   return Wait(deadline, [this] {
     {
       MutexLock lock(mutex_);
-      if (!outgoing_.empty() || !incoming_.empty()) return false;
+      if (!outgoing_.empty() || !incoming_.empty() ||
+          peers_.ControlWaiting() > 0) {
+        return false;
+      }
     }
     const Ownership::Counts counts = ownership_->counts();
     return counts.objects == 0 && counts.grants == 0 && counts.transfers == 0 &&
-           peers_.ControlWaiting() == 0 && discarding_ == 0;
+           discarding_ == 0;
   });
 }
 
@@ -195,14 +198,12 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
   }
   // A lost worker will hardly come back to one that shuts down, so the shutdown
   // does not wait for the whole lease.
-  for (const auto& [peer, loss] : peers_.Lost()) {
-    GiveUpAfter(options.lost_grace, peer, loss,
+  for (const PeerPtr& peer : WithPeers(&Peers::In, Peer::State::kLost)) {
+    GiveUpAfter(options.lost_grace, WithPeers(&Peers::LossOf, peer),
                 absl::UnavailableError("its connection was lost"));
   }
-  const absl::Status lost = absl::UnavailableError("it is lost");
-  for (const PeerInfo& peer : peers_.Infos()) {
-    if (peer.state == "gone") FailCallsTo(peer.worker, lost);
-  }
+  for (const PeerPtr& peer : WithPeers(&Peers::In, Peer::State::kGone))
+    FailCallsTo(*peer, absl::UnavailableError("it is lost"));
   std::string left;
   const auto deadline = Clock::now() + options.timeout;
   if (options.mode == ShutdownOptions::Mode::kGraceful) {
@@ -216,19 +217,18 @@ absl::Status AgentCore::Shutdown(const ShutdownOptions& options) {
       return counts.held_by_others == 0 && counts.transfers == 0 &&
              discarding_ == 0;
     });
-    for (const PeerInfo& peer : peers_.Infos()) {
-      if (peer.state == "up") {
-        SendControl(peer.worker, {ControlKind::kLeaving, {}, {}}, nullptr);
-      }
+    for (const PeerPtr& peer : WithPeers(&Peers::In, Peer::State::kUp)) {
+      SendControl(WithPeers(&Peers::InfoOf, *peer),
+                  {ControlKind::kLeaving, {}, {}}, nullptr);
     }
-    Wait(deadline, [this] { return peers_.ControlWaiting() == 0; });
+    Wait(deadline, [this] { return WithPeers(&Peers::ControlWaiting) == 0; });
     left = Leftovers();
   }
   std::vector<IncomingPtr> incoming;
   {
     MutexLock lock(mutex_);
     stopped_ = true;
-    for (const auto& [key, call] : incoming_) incoming.push_back(call);
+    for (const auto& [due, call] : incoming_) incoming.push_back(call);
   }
   FailAllCalls(StoppedStatus());
   for (const IncomingPtr& call : incoming) {

@@ -3,26 +3,69 @@
 
 #include "rpc/agent_core.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/shown_time.h"
 #include "rpc/introspection.h"
-#include "rpc/worker.h"
 
 namespace baton::rpc::internal {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Deadlines that are closer together than this may be met together, so that
+// many of them cost few wake-ups.
+constexpr milliseconds kLeastBetween{1};
+
+absl::Status TooLate(const OutgoingCall& call) {
+  const auto allowed =
+      std::chrono::duration_cast<milliseconds>(call.deadline - call.started);
+  return absl::DeadlineExceededError(
+      absl::StrCat("no answer within ", ShownTime(allowed)));
+}
+
+// Returns whether the call is late now, and if so, adds it to `late`, once.
+template <typename Call>
+bool IsLate(const Due<Call>& due, AgentCore::Clock::time_point now,
+            std::vector<Call>& late) {
+  const auto& [deadline, call] = due;
+  if (deadline > now) return false;
+  if (!std::exchange(call->late, true)) late.push_back(call);
+  return true;
+}
+
+uint64_t MicrosSince(AgentCore::Clock::time_point begin) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(
+          AgentCore::Clock::now() - begin)
+          .count());
+}
+
+// Fetch and Ready count as one method each for all types.
+const std::string& StatsName(const MethodKey& method, const std::string& name) {
+  static const std::string fetch = "RRef::Fetch", ready = "RRef::Ready";
+  if (method.type != kSystemMethods) return name;
+  return method.index == kFetch ? fetch : ready;
+}
+
+}  // namespace
+
 AgentCore::AgentCore(AgentOptions options, Registry registry,
                      std::unique_ptr<Transport> transport)
     : options_(std::move(options)),
       registry_(std::move(registry)),
       transport_(std::move(transport)),
       default_timeout_ms_(options_.default_timeout.count()),
-      peers_(options_.self),
-      quota_(options_.max_calls_per_peer, options_.max_call_bytes_per_peer,
-             options_.max_replies_per_peer),
       inbox_(std::make_shared<Inbox>("baton-inbox")),
       completions_(std::make_shared<StoppablePool>(2, "baton-complete")),
       workers_(std::make_shared<StoppablePool>(options_.worker_threads,
-                                               "baton-work")) {}
+                                               "baton-work")),
+      peers_(options_.self, {.calls = options_.max_calls_per_peer,
+                             .bytes = options_.max_call_bytes_per_peer,
+                             .replies = options_.max_replies_per_peer}) {}
 
 AgentCore::~AgentCore() { StopThreads(); }
 
@@ -35,68 +78,6 @@ absl::Status AgentCore::Start(Agent* agent) {
   RETURN_IF_ERROR(transport_->Start(self(), this));
   ScheduleTick();
   return absl::OkStatus();
-}
-
-void AgentCore::AddPeer(const WorkerInfo& peer) {
-  if (peer.name == self().name) return;
-  // The transport must know the peer first: then a Send that fails after peers_
-  // has the peer cannot have failed because the peer was unknown.
-  transport_->AddPeer(peer);
-  const Peers::Observed added = peers_.Add(peer);
-  if (added.stale) transport_->Forget(peer);
-  if (!added.joined) return;
-  inbox_->Post([this, peer, replaced = added.replaced] {
-    if (replaced.has_value()) OnReplaced(*replaced);
-    Tell({.worker = peer, .cause = {}});
-  });
-}
-
-void AgentCore::RemovePeer(const std::string& name) {
-  transport_->RemovePeer(name);
-  RunOnInbox([this, name] {
-    const MemberEvent event{.kind = MemberEvent::Kind::kLeft,
-                            .worker = {.name = name, .address = {}},
-                            .cause = absl::UnavailableError(
-                                absl::StrCat("worker ", name, " was removed"))};
-    if (auto removed = peers_.Remove(event.worker, event.cause)) {
-      OnRemoved(*removed, event);
-    }
-  });
-}
-
-void AgentCore::StrikeOff(const MemberEvent& event) {
-  RunOnInbox([this, &event] {
-    if (auto removed = peers_.StrikeOff(event.worker, event.cause)) {
-      OnRemoved(*removed, event);
-    }
-  });
-}
-
-// Runs the task after all messages that have arrived, and returns when it has
-// run. If the worker is added again at once, what is begun with it then must
-// not be lost.
-void AgentCore::RunOnInbox(Task task) {
-  Promise<void> done;
-  inbox_->Post([task = std::move(task), done]() mutable {
-    task();
-    done.Set(absl::OkStatus());
-  });
-  done.future().Await(kNoLimit).IgnoreError();
-}
-
-void AgentCore::OnRemoved(const Peers::Removed& removed,
-                          const MemberEvent& event) {
-  transport_->Forget(removed.info);
-  stats_.Forget(removed.info.name);
-  quota_.Forget(removed.info.name);
-  if (!removed.was_gone) return OnGone({event.kind, removed.info, event.cause});
-  // Calls to it that were made since it was given up can only fail now.
-  EndAllWith(removed.info, event.cause);
-}
-
-void AgentCore::WatchMembers(Agent::MemberWatcher watcher) {
-  MutexLock lock(mutex_);
-  watchers_.push_back(std::move(watcher));
 }
 
 void AgentCore::SetCallScopeFactory(std::shared_ptr<CallScopeFactory> factory) {
@@ -142,10 +123,9 @@ void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
       return;
     case FrameKind::kCancel: {
       auto frame = DecodeFrame<CancelFrame>(std::move(message.header));
-      if (!Hear(from, {}).stale && frame.ok() &&
-          frame->to == self().incarnation) {
-        OnCancel(from, frame->call);
-      }
+      const Peers::Observed heard = Hear(from, {});
+      if (!heard.stale() && frame.ok() && frame->to == self().incarnation)
+        OnCancel(*heard.peer, frame->call);
       return;
     }
   }
@@ -154,7 +134,7 @@ void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
 
 void AgentCore::Drop(const WorkerInfo& from, const char* what,
                      const absl::Status& why) {
-  if (Hear(from, {}).stale) return;
+  if (Hear(from, {}).stale()) return;
   LogWarning("dropped a ", what, " of worker ", from.name, why.ok() ? "" : ": ",
              why.ok() ? "" : why.ToString());
 }
@@ -168,173 +148,65 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
   const bool meant = frame->to == 0 || frame->to == self().incarnation;
   const Peers::Observed heard =
       Hear(from, meant ? Peers::Said{.epoch = frame->epoch} : Peers::Said{});
-  if (heard.stale || !meant) return;
+  if (heard.stale() || !meant) return;
   if (heard.spoken == Peers::Spoken::kEarlier) {
-    FlushControl(from.name);
+    FlushControl(heard.peer);
     return;
   }
-  const ControlChannel::Received received = peers_.Receive(from, *frame);
-  for (const auto& acked : received.acked) acked();
-  for (const ControlItem& item : received.items) {
-    if (item.kind == ControlKind::kLeaving) peers_.MarkLeaving(from);
-    ownership_->OnControl(from, item);
+  ControlChannel::Received received;
+  {
+    MutexLock lock(mutex_);
+    received = peers_.Receive(*heard.peer, *frame);
+    for (const ControlItem& item : received.items) {
+      if (item.kind == ControlKind::kLeaving) peers_.MarkLeaving(*heard.peer);
+    }
   }
-  FlushControl(from.name);
+  for (const auto& acked : received.acked) acked();
+  for (const ControlItem& item : received.items)
+    ownership_->OnControl(from, item);
+  FlushControl(heard.peer);
   Notify();
 }
 
 Peers::Observed AgentCore::Hear(const WorkerInfo& from,
                                 const Peers::Said& said) {
-  Peers::Observed heard = peers_.Observe(from, said);
-  if (heard.replaced.has_value()) OnReplaced(*heard.replaced);
+  const Peers::Observed heard = WithPeers(&Peers::Observe, from, said);
+  if (heard.replaced != nullptr) OnReplaced(heard.replaced);
   if (heard.joined) Tell({.worker = from, .cause = {}});
-  if (heard.spoken == Peers::Spoken::kLater) OnGivenUpBy(from);
+  if (heard.spoken == Peers::Spoken::kLater) OnGivenUpBy(heard.peer);
   return heard;
-}
-
-// The other worker has already dropped the grants between the two from its
-// tables, so this one drops them as well.
-void AgentCore::OnGivenUpBy(const WorkerInfo& peer) {
-  const absl::Status why = absl::UnavailableError(absl::StrCat(
-      "worker ", peer.name, " has given up worker ", self().name,
-      ", having lost or not heard it for too long; what they held of each "
-      "other is lost"));
-  LogWarning(why.message());
-  Tell({MemberEvent::Kind::kLost, peer, why});
-  EndAllWith(peer, why);
-  Tell({.worker = peer, .cause = {}});
-}
-
-void AgentCore::OnLost(const WorkerInfo& peer, const absl::Status& cause) {
-  const bool silent = absl::IsDeadlineExceeded(cause);
-  const absl::Status why = absl::UnavailableError(cause.message());
-  // An observer holds nothing and does not come back under the same name.
-  if (peer.rank == kObserverRank) {
-    auto removed = peers_.Remove(peer, why);
-    if (removed) OnRemoved(*removed, {MemberEvent::Kind::kLeft, peer, why});
-    return;
-  }
-  bool leaving = false;
-  const uint64_t loss = peers_.MarkLost(peer, &leaving);
-  if (loss == 0) {
-    // The worker was given up before. Calls to it that were made since can only
-    // fail now.
-    FailCallsTo(peer, why);
-    CancelCallsFrom(peer, why);
-    if (!peers_.Knows(peer)) transport_->Forget(peer);
-    return;
-  }
-  if (leaving || silent) {
-    // Watchers are told by the code that no connection ended: it may be there.
-    using Kind = MemberEvent::Kind;
-    GiveUp({leaving ? Kind::kLeft : Kind::kLost, peer, cause}, loss);
-    return;
-  }
-  Tell({MemberEvent::Kind::kBroken, peer, why});
-  FailCallsTo(peer, why);
-  CancelCallsFrom(peer, why);
-  auto may_stay_away = SilenceWithin(options_.lease);
-  {
-    MutexLock lock(mutex_);
-    if (shutdown_begun_) may_stay_away = lost_grace_;
-  }
-  // Each message that is sent tries to reconnect. This one is resent until it
-  // is answered or the lease is over.
-  peers_.Push(peer, {ControlKind::kPing, {}, {}}, nullptr);
-  GiveUpAfter(may_stay_away, peer, loss, why);
-}
-
-void AgentCore::Tell(MemberEvent event) {
-  if (event.worker.rank == kObserverRank) return;
-  {
-    MutexLock lock(mutex_);
-    if (watchers_.empty()) return;
-    events_.push_back(std::move(event));
-    if (std::exchange(telling_, true)) return;
-  }
-  completions_->Post([this] { TellAll(); });
-}
-
-// Only one thread runs this at a time, so events are reported in order.
-void AgentCore::TellAll() {
-  for (;;) {
-    std::vector<Agent::MemberWatcher> watchers;
-    MemberEvent event;
-    {
-      MutexLock lock(mutex_);
-      telling_ = !events_.empty();
-      if (!telling_) return;
-      event = std::move(events_.front());
-      events_.pop_front();
-      watchers = watchers_;
-    }
-    for (const auto& watcher : watchers) watcher(event);
-  }
-}
-
-void AgentCore::GiveUpAfter(std::chrono::milliseconds delay,
-                            const WorkerInfo& peer, uint64_t loss,
-                            const absl::Status& why) {
-  timer_.After(delay, [this, peer, loss, why] {
-    inbox_->Post([this, peer, loss, why] {
-      GiveUp({MemberEvent::Kind::kLost, peer, why}, loss);
-    });
-  });
-}
-
-void AgentCore::GiveUp(const MemberEvent& event, uint64_t loss) {
-  const WorkerInfo& peer = event.worker;
-  const absl::Status why = absl::UnavailableError(event.cause.message());
-  if (!peers_.GiveUp(peer, loss, why)) return;
-  LogInfo("gave up what worker ", peer.name, " held: ", event.cause.message());
-  if (peers_.Knows(peer)) {
-    OnGone(event);
-  } else {
-    OnRemoved({.info = peer}, event);
-  }
-}
-
-void AgentCore::OnGone(const MemberEvent& event) {
-  const WorkerInfo& peer = event.worker;
-  EndAllWith(peer, absl::UnavailableError(absl::StrCat(
-                       "worker ", peer.name,
-                       " and what it had is lost: ", event.cause.message())));
-  Tell(event);
-}
-
-void AgentCore::OnReplaced(const WorkerInfo& old) {
-  OnGone({MemberEvent::Kind::kLost, old,
-          absl::UnavailableError(
-              absl::StrCat("worker ", old.name, " was started again"))});
-}
-
-void AgentCore::EndAllWith(const WorkerInfo& peer, const absl::Status& why) {
-  FailCallsTo(peer, why);
-  CancelCallsFrom(peer, why);
-  ownership_->OnWorkerGone(peer, why);
-  Notify();
 }
 
 bool AgentCore::SendControl(const WorkerInfo& to, ControlItem item,
                             std::function<void()> acked) {
-  if (!peers_.Push(to, item, std::move(acked))) return false;
-  PostFlush(to.name);
+  PeerPtr peer;
+  {
+    MutexLock lock(mutex_);
+    peer = peers_.Current(to);
+    if (peer == nullptr || !peers_.Push(*peer, item, std::move(acked)))
+      return false;
+  }
+  inbox_->Post([this, peer] { FlushControl(peer); });
   return true;
 }
 
-void AgentCore::PostFlush(const std::string& name) {
-  inbox_->Post([this, name] { FlushControl(name); });
-}
-
-void AgentCore::FlushControl(const std::string& name) {
-  while (auto frame = peers_.Take(name, options_.resend_after)) {
+void AgentCore::FlushControl(const PeerPtr& peer) {
+  for (;;) {
+    std::optional<ControlFrame> frame;
+    uint64_t news = 0;
+    {
+      MutexLock lock(mutex_);
+      frame = peers_.Take(*peer, options_.resend_after);
+      news = peers_.News(*peer);
+    }
+    if (!frame.has_value()) return;
     // Without a ticket the frame counts as lost and is sent again later.
-    auto ticket = TakeReply(name);
+    auto ticket = TakeReply(*peer);
     if (ticket == nullptr) return;
     transport_->Send(
-        name, {EncodeFrame(FrameKind::kControl, *frame), {}},
-        [core = weak_from_this(), name, ticket = std::move(ticket),
-         news = peers_.News(name)](const absl::Status& status) {
+        peer->name, {EncodeFrame(FrameKind::kControl, *frame), {}},
+        [core = weak_from_this(), peer, ticket = std::move(ticket),
+         news](const absl::Status& status) {
           auto self = core.lock();
           // NotFound: the transport has removed the worker, and a late
           // message has made it known here again. The others: it must not
@@ -344,8 +216,8 @@ void AgentCore::FlushControl(const std::string& name) {
                                    absl::IsInvalidArgument(status) ||
                                    absl::IsUnauthenticated(status);
           if (self == nullptr || !unreachable) return;
-          self->inbox_->Post([self = self.get(), name, news, status] {
-            self->OnUnreachable(name, news, status);
+          self->inbox_->Post([self = self.get(), peer, news, status] {
+            self->OnUnreachable(*peer, news, status);
           });
         });
   }
@@ -355,13 +227,19 @@ void AgentCore::FlushControl(const std::string& name) {
 // for it must end all the same. If the worker was heard after the message was
 // sent, it was connected, and the transport reports the end of that connection;
 // this report is then outdated and ignored.
-void AgentCore::OnUnreachable(const std::string& name, uint64_t news,
+void AgentCore::OnUnreachable(const Peer& peer, uint64_t news,
                               const absl::Status& why) {
-  if (auto peer = peers_.ThereSince(name, news)) OnLost(*peer, why);
+  WorkerInfo info;
+  {
+    MutexLock lock(mutex_);
+    if (!peers_.IsThereSince(peer, news)) return;
+    info = peers_.InfoOf(peer);
+  }
+  OnLost(info, why);
 }
 
 absl::Status AgentCore::CheckWorker(const WorkerInfo& worker) {
-  return peers_.Find(worker).status();
+  return WithPeers(&Peers::Find, worker).status();
 }
 
 void AgentCore::Discard(std::vector<std::shared_ptr<void>> garbage) {
@@ -383,15 +261,111 @@ void AgentCore::ScheduleTick() {
 void AgentCore::Tick() {
   if (stopped_) return;
   ownership_->Tick(Clock::now(), 10 * options_.resend_after);
-  for (const std::string& name : peers_.WithControlDue(options_.resend_after)) {
-    FlushControl(name);
-  }
+  const auto due = WithPeers(&Peers::WithControlDue, options_.resend_after);
+  for (const PeerPtr& peer : due) FlushControl(peer);
   ScheduleTick();
 }
 
 void AgentCore::Notify() {
   MutexLock lock(mutex_);
   changed_.NotifyAll();
+}
+
+// How calls that were made and calls that are served end at their deadlines.
+
+void AgentCore::AwaitDeadlineLocked(Clock::time_point deadline) {
+  if (deadline >= awaited_) return;
+  timer_.Cancel(alarm_);
+  awaited_ = deadline;
+  alarm_ = timer_.At(deadline, [this] { EndLateCalls(); });
+}
+
+void AgentCore::EndLateCalls() {
+  std::vector<CallPtr> made;
+  std::vector<IncomingPtr> served;
+  {
+    MutexLock lock(mutex_);
+    const auto now = Clock::now();
+    auto next = Clock::time_point::max();
+    for (const auto& [due, unclaimed] : outgoing_) {
+      if (IsLate(due, now, made)) continue;
+      next = due.first;
+      break;
+    }
+    for (const Due<IncomingPtr>& due : incoming_) {
+      if (IsLate(due, now, served)) continue;
+      next = std::min(next, due.first);
+      break;
+    }
+    awaited_ = Clock::time_point::max();
+    if (next != Clock::time_point::max()) {
+      AwaitDeadlineLocked(
+          std::max<Clock::time_point>(next, now + kLeastBetween));
+    }
+  }
+  for (const CallPtr& call : made) FailLater(call, TooLate(*call), false);
+  for (const IncomingPtr& call : served) {
+    completions_->Post([call] {
+      call->context->cancel.Cancel(
+          absl::DeadlineExceededError("the call's deadline has passed"));
+    });
+  }
+}
+
+// Statistics and traces of calls that have ended.
+
+void AgentCore::RecordMade(const CallPtr& call, bool ok) {
+  const MethodKey& method = call->spec.method;
+  const EndedCall ended{.method = method,
+                        .method_name = StatsName(method, call->spec.name),
+                        .ok = ok,
+                        .micros = MicrosSince(call->started),
+                        .bytes_sent = call->bytes_sent,
+                        .bytes_received = call->bytes_received};
+  WithPeers(&Peers::Count, *call->peer, ended);
+  if (!tracer_->on()) return;
+  const int64_t begin = Tracer::Nanos(call->started);
+  const int64_t sent = call->sent_ns;
+  tracer_->Add({.kind = TraceEvent::Kind::kCall,
+                .ok = ok,
+                .name = call->spec.name,
+                .peer = call->to.name,
+                .number = call->number,
+                .begin_ns = begin,
+                .mid_ns = sent == 0 ? begin : sent,
+                .end_ns = Tracer::Now(),
+                .request_bytes = call->bytes_sent,
+                .answer_bytes = call->bytes_received});
+}
+
+void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
+                             uint64_t bytes_sent) {
+  const bool served =
+      call->started != Clock::time_point() && !call->name.empty();
+  // Calls of observers are not recorded.
+  if (!served || call->from().rank == kObserverRank) return;
+  const MethodKey method{call->frame.type, call->frame.index};
+  const EndedCall ended{.incoming = true,
+                        .method = method,
+                        .method_name = StatsName(method, call->name),
+                        .ok = ok,
+                        .micros = MicrosSince(call->started),
+                        .bytes_sent = bytes_sent,
+                        .bytes_received = call->bytes_received};
+  WithPeers(&Peers::Count, *call->peer, ended);
+  if (!tracer_->on()) return;
+  const int64_t begin = Tracer::Nanos(call->started);
+  const int64_t running = call->running_ns;
+  tracer_->Add({.kind = TraceEvent::Kind::kServe,
+                .ok = ok,
+                .name = call->name,
+                .peer = call->peer->name,
+                .number = call->frame.call,
+                .begin_ns = begin,
+                .mid_ns = running == 0 ? begin : running,
+                .end_ns = Tracer::Now(),
+                .request_bytes = call->bytes_received,
+                .answer_bytes = bytes_sent});
 }
 
 }  // namespace baton::rpc::internal

@@ -16,8 +16,6 @@
 
 #include "core/log.h"
 #include "rpc/agent.h"
-#include "rpc/call_quota.h"
-#include "rpc/call_stats.h"
 #include "rpc/frames.h"
 #include "rpc/handle.h"
 #include "rpc/inbox.h"
@@ -39,7 +37,8 @@ class OutgoingCall {
 
   CallSpec spec;
   OnReply on_reply;
-  WorkerInfo to;
+  WorkerInfo to;               // as it was known when the call began
+  PeerPtr peer;                // null if it could not begin
   std::vector<HoldId> within;  // holds of the handler that made it
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;  // constant once admitted
@@ -57,16 +56,22 @@ class OutgoingCall {
 // A call that this worker serves. As an ObjectUse it stands for the call's use
 // of the object whose method it calls.
 struct IncomingCall : ObjectUse {
-  WorkerInfo from;
+  IncomingCall(PeerPtr p, const WorkerInfo& from) : peer(std::move(p)) {
+    context->caller = from;
+  }
+  const WorkerInfo& from() const { return context->caller; }
+
+  const PeerPtr peer;
   bool local = false;    // made by this worker
   bool creates = false;  // it has made the pending object of frame.result
   RequestFrame frame;
   std::vector<Tensor> tensors;
   std::vector<HandlePtr> handles;
-  CallQuota::Ticket ticket;
+  PeerAccount::Ticket ticket;
   std::string name;
   Handler handler = nullptr;  // null for a system method
-  std::shared_ptr<CallContext::State> context;
+  const std::shared_ptr<CallContext::State> context =
+      std::make_shared<CallContext::State>();
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();  // constant once prepared
@@ -115,7 +120,8 @@ class AgentCore final : public MessageHandler,
   bool WaitIdle(Clock::time_point deadline);
 
   const WorkerInfo& self() const { return options_.self; }
-  Peers& peers() { return peers_; }
+  absl::StatusOr<WorkerInfo> Find(const Target& worker);  // Peers::Find
+  std::vector<WorkerInfo> Workers();                      // Peers::All
   Ownership& ownership() { return *ownership_; }
   StoppablePool& workers() { return *workers_; }
   const std::shared_ptr<StoppablePool>& completions() const {
@@ -186,7 +192,6 @@ class AgentCore final : public MessageHandler,
     std::vector<HandlePtr> handles;
     std::optional<Snapshots> snapshots = {};  // if handles are not confirmed
   };
-  using SentKey = std::pair<std::string, uint64_t>;
   struct Turn;
 
   // These run on the inbox.
@@ -194,39 +199,44 @@ class AgentCore final : public MessageHandler,
   void OnRequest(const WorkerInfo& from, Message message);
   void OnResponse(const WorkerInfo& from, Message message);
   void OnControlFrame(const WorkerInfo& from, Message message);
-  void OnCancel(const WorkerInfo& from, uint64_t number);
-  void OnLost(const WorkerInfo& peer, const absl::Status& cause);
+  void OnCancel(Peer& from, uint64_t number);
+  void OnLost(const WorkerInfo& worker, const absl::Status& cause);
   // Ends all calls and grants of a worker that is given up.
-  void OnGone(const MemberEvent& event);
-  void OnReplaced(const WorkerInfo& old);
-  void OnRemoved(const Peers::Removed& removed, const MemberEvent& event);
+  void OnGone(const PeerPtr& peer, const MemberEvent& event);
+  void OnReplaced(const PeerPtr& old);
+  void OnRemoved(const Peers::Removed& removed, MemberEvent::Kind kind,
+                 const absl::Status& cause);
   void RunOnInbox(Task task);
   // To be called once for every message. Handles what it says of its sender; a
   // stale one, and one of an earlier epoch, must be dropped.
   Peers::Observed Hear(const WorkerInfo& from, const Peers::Said& said);
   // Logs what cannot be read; it still shows that its sender is there.
   void Drop(const WorkerInfo& from, const char* what, const absl::Status& why);
-  void OnGivenUpBy(const WorkerInfo& peer);
-  void EndAllWith(const WorkerInfo& peer, const absl::Status& why);
-  // Gives the worker up, unless it has been heard since the loss with that
-  // number.
-  void GiveUp(const MemberEvent& event, uint64_t loss);
-  void FlushControl(const std::string& name);
+  void OnGivenUpBy(const PeerPtr& peer);
+  void EndAllWith(const PeerPtr& peer, const absl::Status& why);
+  // Gives the worker up, unless it has been heard since the loss.
+  void GiveUp(const Peers::Loss& loss, MemberEvent::Kind kind,
+              const absl::Status& cause);
+  void FlushControl(const PeerPtr& peer);
   // Handles a control message that could not be sent. `news` is Peers::News at
   // the time when the message was sent.
-  void OnUnreachable(const std::string& name, uint64_t news,
-                     const absl::Status& why);
+  void OnUnreachable(const Peer& peer, uint64_t news, const absl::Status& why);
   void Tick();
   void ScheduleTick();
   // These run on any thread.
   void Tell(MemberEvent event);
   void TellAll();
   // These run on any thread and let the inbox do the work.
-  void GiveUpAfter(std::chrono::milliseconds delay, const WorkerInfo& peer,
-                   uint64_t loss, const absl::Status& why);
-  void PostFlush(const std::string& name);
+  // Calls a method of the peers under the lock.
+  template <typename Method, typename... Args>
+  auto WithPeers(Method method, const Args&... args) {
+    MutexLock lock(mutex_);
+    return (peers_.*method)(args...);
+  }
+  void GiveUpAfter(std::chrono::milliseconds delay, const Peers::Loss& loss,
+                   const absl::Status& why);
 
-  // Deadlines of calls (ended_calls.cc). One timer serves all calls: it is set
+  // Deadlines of calls. One timer serves all calls: it is set
   // to the earliest deadline, and then finds the calls that are late.
   void AwaitDeadlineLocked(Clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -256,14 +266,14 @@ class AgentCore final : public MessageHandler,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends what a claimed call had until then.
   void EndWaiting(const OutgoingCall& call, const Unclaimed& unclaimed);
-  // Records the end of a call for statistics and traces (ended_calls.cc).
+  // Records the end of a call for statistics and traces.
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
   // Return null if nothing waits for the answer to that call any more.
-  CallPtr FindSentLocked(const std::string& peer, uint64_t number)
+  CallPtr FindSentLocked(Peer& peer, uint64_t number)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  CallPtr FindSent(const std::string& peer, uint64_t number);
-  CallPtr ClaimSent(const std::string& peer, uint64_t number);
+  CallPtr FindSent(Peer& peer, uint64_t number);
+  CallPtr ClaimSent(Peer& peer, uint64_t number);
   // Delivers the answer to a claimed call.
   void Complete(const CallPtr& call, ResponseFrame frame,
                 std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
@@ -271,7 +281,7 @@ class AgentCore final : public MessageHandler,
                std::vector<Tensor> tensors, std::vector<HandlePtr> handles);
   void CancelRemote(const CallPtr& call);
   // Fails all calls to `peer` with `why`; later answers are ignored.
-  void FailCallsTo(const WorkerInfo& peer, const absl::Status& why);
+  void FailCallsTo(Peer& peer, const absl::Status& why);
   void FailAllCalls(const absl::Status& why);
 
   // Incoming.
@@ -289,10 +299,11 @@ class AgentCore final : public MessageHandler,
   void SendResponse(const IncomingPtr& call, ResponseFrame frame,
                     std::vector<Tensor> tensors,
                     std::vector<HandlePtr> handles);
-  void CancelCallsFrom(const WorkerInfo& peer, const absl::Status& why);
-  void EndIncoming(const IncomingPtr& call);
+  void CancelCallsFrom(Peer& peer, const absl::Status& why);
+  // Returns the epoch of the answer.
+  uint64_t EndIncoming(const IncomingPtr& call);
   // Returns null if nothing more may be sent to `peer` now. Runs on the inbox.
-  CallQuota::Ticket TakeReply(const std::string& peer);
+  PeerAccount::Ticket TakeReply(const Peer& peer);
   // For errors: names the holders that keep `use` waiting.
   std::string HoldersOf(const ObjectLock& lock, const ObjectUse& use) const;
   // The calls under way of the handler with this hold: "Stage::Forward at
@@ -315,10 +326,7 @@ class AgentCore final : public MessageHandler,
   std::atomic<int> discarding_{0};
   const Clock::time_point begun_ = Clock::now();
 
-  CallStats stats_;
   const std::shared_ptr<Tracer> tracer_ = MakeTracerWithGpus();
-  Peers peers_;
-  CallQuota quota_;  // used on the inbox
   std::shared_ptr<Ownership> ownership_;
   Timer timer_{"baton-timer"};
   const std::shared_ptr<Inbox> inbox_;
@@ -329,12 +337,10 @@ class AgentCore final : public MessageHandler,
   CondVar changed_;
   bool shutdown_begun_ ABSL_GUARDED_BY(mutex_) = false;
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
+  Peers peers_ ABSL_GUARDED_BY(mutex_);
+  // All calls under way; each peer has those with it by number.
   std::map<Due<CallPtr>, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
-  std::map<SentKey, CallPtr> sent_ ABSL_GUARDED_BY(mutex_);
-  std::map<SentKey, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
-  // Those in incoming_, and those that a new incarnation's call of the same
-  // number has replaced there.
-  std::set<Due<IncomingPtr>> served_ ABSL_GUARDED_BY(mutex_);
+  std::set<Due<IncomingPtr>> incoming_ ABSL_GUARDED_BY(mutex_);
   // When EndLateCalls runs next, and the timer that runs it.
   Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   Timer::Id alarm_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -56,7 +56,6 @@ void AgentCore::AddView(const std::string& name, std::function<View()> view) {
 DebugInfo AgentCore::GetDebugInfo() const {
   DebugInfo info;
   info.self = self();
-  info.peers = peers_.Infos();
   info.objects = ownership_->Objects();
   const Ownership::Counts counts = ownership_->counts();
   info.user_handles = counts.grants;
@@ -72,8 +71,17 @@ DebugInfo AgentCore::GetDebugInfo() const {
   info.uptime_ms = age(begun_);
   info.channels = transport_->Channels();
   info.tensor_channels = transport_->TensorChannels();
+  std::vector<WorkerInfo> workers;
+  std::map<std::string, std::function<View()>> views;
+  {
+    MutexLock lock(mutex_);
+    views = views_;
+    info.peers = peers_.Infos();
+    info.methods = peers_.Methods();
+    workers = peers_.All();
+  }
   // Leave observers out of what they see.
-  for (const WorkerInfo& peer : peers_.All()) {
+  for (const WorkerInfo& peer : workers) {
     if (peer.rank != kObserverRank) continue;
     std::erase_if(info.peers, [&](const PeerInfo& entry) {
       return entry.worker.name == peer.name;
@@ -83,12 +91,6 @@ DebugInfo AgentCore::GetDebugInfo() const {
     };
     std::erase_if(info.channels, is_theirs);
     std::erase_if(info.tensor_channels, is_theirs);
-  }
-  info.methods = stats_.All();
-  std::map<std::string, std::function<View()>> views;
-  {
-    MutexLock lock(mutex_);
-    views = views_;
   }
   for (const auto& [name, view] : views) {
     info.views.push_back(view());
@@ -100,9 +102,10 @@ DebugInfo AgentCore::GetDebugInfo() const {
     info.outgoing.push_back(
         {call->to.name, ShownName(call->spec.name), age(call->started)});
   }
-  for (const auto& [key, call] : incoming_) {
-    if (call->from.rank == kObserverRank) continue;
-    info.incoming.push_back({key.first, call->name, age(call->started)});
+  for (const auto& [due, call] : incoming_) {
+    if (call->from().rank == kObserverRank) continue;
+    info.incoming.push_back(
+        {call->from().name, call->name, age(call->started)});
   }
   return info;
 }

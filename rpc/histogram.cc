@@ -37,22 +37,10 @@ double QuantileUs(const std::vector<uint64_t>& counts, double q) {
   return 0;
 }
 
-void Histogram::Add(const Histogram& other) {
-  for (size_t i = 0; i < buckets_.size(); ++i) {
-    buckets_[i].fetch_add(other.buckets_[i].load(std::memory_order_relaxed),
-                          std::memory_order_relaxed);
-  }
-}
-
-std::vector<uint64_t> Histogram::Counts() const {
-  std::vector<uint64_t> counts;
-  for (size_t bucket = 0; bucket < kHistogramBuckets; ++bucket) {
-    const uint64_t count = buckets_[bucket].load(std::memory_order_relaxed);
-    if (count == 0) continue;
-    counts.resize(bucket + 1);
-    counts[bucket] = count;
-  }
-  return counts;
+void CountIn(std::vector<uint64_t>& counts, uint64_t us) {
+  const size_t bucket = BucketOf(us);
+  if (counts.size() <= bucket) counts.resize(bucket + 1);
+  ++counts[bucket];
 }
 
 }  // namespace baton::rpc

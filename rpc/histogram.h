@@ -3,8 +3,6 @@
 
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -23,19 +21,7 @@ uint64_t BucketBegin(size_t bucket);
 // nothing was counted. Trailing buckets may be missing.
 double QuantileUs(const std::vector<uint64_t>& counts, double q);
 
-// Counts from any thread, without locks. Thread-safe.
-class Histogram {
- public:
-  void Add(uint64_t us) {
-    buckets_[BucketOf(us)].fetch_add(1, std::memory_order_relaxed);
-  }
-  // Adds all counts of `other`.
-  void Add(const Histogram& other);
-  // The counts without the empty buckets at the end.
-  std::vector<uint64_t> Counts() const;
-
- private:
-  std::array<std::atomic<uint64_t>, kHistogramBuckets> buckets_{};
-};
+// Counts one value. `counts` grows up to its bucket.
+void CountIn(std::vector<uint64_t>& counts, uint64_t us);
 
 }  // namespace baton::rpc

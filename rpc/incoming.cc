@@ -34,9 +34,8 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
   const bool meant = frame->to == 0 || frame->to == self().incarnation;
   const Peers::Observed heard = Hear(
       from, meant ? Peers::Said{frame->epoch, frame->call} : Peers::Said{});
-  if (heard.stale || heard.again) return;
-  auto call = std::make_shared<IncomingCall>();
-  call->from = from;
+  if (heard.stale() || heard.again) return;
+  auto call = std::make_shared<IncomingCall>(heard.peer, from);
   call->frame = *std::move(frame);
   call->tensors = std::move(message.tensors);
   call->bytes_received = bytes;
@@ -59,10 +58,8 @@ void AgentCore::OnRequest(const WorkerInfo& from, Message message) {
 // the call even if all handler threads are busy.
 void AgentCore::Serve(const IncomingPtr& call) {
   call->started = Clock::now();
-  call->caller = call->from.name;
+  call->caller = call->peer->name;
   call->within = std::move(call->frame.within);
-  call->context = std::make_shared<CallContext::State>();
-  call->context->caller = call->from;
   call->context->agent = agent_;
   call->context->holds = call->within;
   if (call->frame.timeout_us >= 0) {
@@ -94,12 +91,12 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   if (!call->local) {
     // Import even if the call fails below; the handles then release the grants.
     ASSIGN_OR_RETURN(call->handles,
-                     ownership_->Import(call->from, frame.transfers));
+                     ownership_->Import(call->from(), frame.transfers));
   }
   RETURN_IF_ERROR(FindHandler(call));
   if (!call->local) {
     ASSIGN_OR_RETURN(call->ticket,
-                     quota_.Take(call->from.name, BytesOf(*call)));
+                     call->peer->account->TakeCall(BytesOf(*call)));
   }
   {
     MutexLock lock(mutex_);
@@ -109,15 +106,15 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
           "the worker has ", incoming_.size(),
           " calls waiting, of all that may (--max_calls); try again later"));
     }
-    incoming_[{call->from.name, frame.call}] = call;
-    served_.insert(DueOf(call));
+    peers_.Served(*call->peer)[frame.call] = call;
+    incoming_.insert(DueOf(call));
     AwaitDeadlineLocked(call->deadline);
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(
-      frame.result, frame.result_fork, call->from, call->name, frame.place));
+      frame.result, frame.result_fork, call->from(), call->name, frame.place));
   call->creates = true;
-  SendControl(call->from,
+  SendControl(call->from(),
               {ControlKind::kCreated, frame.result, frame.result_fork},
               nullptr);
   return absl::OkStatus();
@@ -210,9 +207,9 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
           "worker; call dist::Attach(agent)");
     }
     ASSIGN_OR_RETURN(call->context->scope,
-                     factory->Open(call->from, frame.scope));
-    ASSIGN_OR_RETURN(
-        crossing, call->context->scope->BeginReceive(call->from, frame.scope));
+                     factory->Open(call->from(), frame.scope));
+    ASSIGN_OR_RETURN(crossing, call->context->scope->BeginReceive(call->from(),
+                                                                  frame.scope));
   }
   Decoder decoder(std::move(call->frame.arguments), std::move(call->tensors),
                   std::move(call->handles), crossing.get());
@@ -245,37 +242,36 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
   return absl::OkStatus();
 }
 
-void AgentCore::OnCancel(const WorkerInfo& from, uint64_t number) {
+void AgentCore::OnCancel(Peer& from, uint64_t number) {
   IncomingPtr call;
   {
     MutexLock lock(mutex_);
-    auto found = incoming_.find({from.name, number});
-    if (found != incoming_.end()) call = found->second;
-  }
-  if (call == nullptr) {
+    const auto found = peers_.Served(from).find(number);
+    if (found != peers_.Served(from).end()) call = found->second.lock();
     // Mark the number as seen: if the request arrives after this cancellation,
     // it must not be served.
-    (void)peers_.FirstTime(from.name, number);
-    return;
+    if (call == nullptr) (void)peers_.FirstTime(from, number);
   }
+  if (call == nullptr) return;
   completions_->Post([call] {
     call->context->cancel.Cancel(
         absl::CancelledError("the caller has given up"));
   });
 }
 
-void AgentCore::CancelCallsFrom(const WorkerInfo& peer,
-                                const absl::Status& why) {
-  std::vector<IncomingPtr> calls;
+void AgentCore::CancelCallsFrom(Peer& peer, const absl::Status& why) {
+  std::vector<std::weak_ptr<IncomingCall>> calls;
   {
     MutexLock lock(mutex_);
-    for (const auto& [key, call] : incoming_) {
-      if (IsIncarnation(call->from, peer)) calls.push_back(call);
-    }
+    for (const auto& [number, call] : peers_.Served(peer))
+      calls.push_back(call);
   }
   if (calls.empty()) return;
   completions_->Post([calls = std::move(calls), why] {
-    for (const IncomingPtr& call : calls) call->context->cancel.Cancel(why);
+    for (const auto& weak : calls) {
+      if (const IncomingPtr call = weak.lock())
+        call->context->cancel.Cancel(why);
+    }
   });
 }
 

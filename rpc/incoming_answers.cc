@@ -62,7 +62,7 @@ absl::Status AgentCore::EncodeResult(const IncomingCall& call,
 void AgentCore::Respond(const IncomingPtr& call,
                         absl::StatusOr<AnyValue> result) {
   ResponseFrame frame;
-  frame.to = call->from.incarnation;
+  frame.to = call->from().incarnation;
   frame.call = call->frame.call;
   frame.status = result.status();
   frame.refused = call->refused;
@@ -71,7 +71,7 @@ void AgentCore::Respond(const IncomingPtr& call,
   if (result.ok() && call->frame.result.number == 0) {
     scope = call->context->scope.get();
   }
-  if (scope != nullptr) crossing = scope->BeginSend(call->from);
+  if (scope != nullptr) crossing = scope->BeginSend(call->from());
   Encoder encoder(crossing.get());
   if (result.ok()) {
     frame.status = result->type->encode == nullptr
@@ -120,22 +120,21 @@ void AgentCore::Respond(const IncomingPtr& call,
 void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
                              std::vector<Tensor> tensors,
                              std::vector<HandlePtr> handles) {
-  EndIncoming(call);
+  frame.epoch = EndIncoming(call);
   const bool ok = frame.status.ok();
   if (call->local) {
     RecordServed(call, ok, 0);
     for (Tensor& tensor : tensors) tensor = PackedCopy(std::move(tensor));
-    if (CallPtr outgoing = ClaimSent(self().name, frame.call)) {
+    if (CallPtr outgoing = ClaimSent(*call->peer, frame.call)) {
       Complete(outgoing, std::move(frame), std::move(tensors),
                std::move(handles));
     }
     return;
   }
-  frame.epoch = peers_.Epoch(call->from.name);
   const ResponseFrame failed{
       .to = frame.to, .epoch = frame.epoch, .call = frame.call};
   auto transfers =
-      ownership_->Export(handles, call->from, Clock::now() + kProbeResponse);
+      ownership_->Export(handles, call->from(), Clock::now() + kProbeResponse);
   if (transfers.ok()) {
     frame.transfers = *std::move(transfers);
   } else {
@@ -146,14 +145,13 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
   Message message{EncodeFrame(FrameKind::kResponse, frame), std::move(tensors)};
   const uint64_t bytes = BytesOf(message);
   RecordServed(call, ok, bytes);
-  CallQuota::Ticket ticket = call->ticket != nullptr
-                                 ? std::move(call->ticket)
-                                 : TakeReply(call->from.name);
+  PeerAccount::Ticket ticket = call->ticket != nullptr ? std::move(call->ticket)
+                                                       : TakeReply(*call->peer);
   if (ticket == nullptr) return;
   ticket->Answer(bytes);
   transport_->Send(
-      call->from.name, std::move(message),
-      [core = weak_from_this(), to = call->from.name, failed,
+      call->peer->name, std::move(message),
+      [core = weak_from_this(), to = call->peer, failed,
        ticket = std::move(ticket)](const absl::Status& status) mutable {
         ticket = nullptr;
         // The message itself could not be sent, so answer with an error. A
@@ -164,31 +162,30 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
         }
         ResponseFrame answer = failed;
         answer.status = status;
-        self->transport_->Send(to,
+        self->transport_->Send(to->name,
                                {EncodeFrame(FrameKind::kResponse, answer), {}},
                                [](const absl::Status&) {});
       });
 }
 
-void AgentCore::EndIncoming(const IncomingPtr& call) {
+uint64_t AgentCore::EndIncoming(const IncomingPtr& call) {
   MutexLock lock(mutex_);
-  auto found = incoming_.find({call->from.name, call->frame.call});
-  if (found != incoming_.end() && found->second == call) {
-    incoming_.erase(found);
-  }
-  served_.erase(DueOf(call));
+  // A call that was refused is not among them.
+  if (incoming_.erase(DueOf(call)) > 0)
+    peers_.Served(*call->peer).erase(call->frame.call);
   changed_.NotifyAll();
+  return peers_.Epoch(*call->peer);
 }
 
 // Disconnects a peer that sends but does not read the refusals and
 // acknowledgements of what it sends.
-CallQuota::Ticket AgentCore::TakeReply(const std::string& peer) {
+PeerAccount::Ticket AgentCore::TakeReply(const Peer& peer) {
   bool first = false;
-  CallQuota::Ticket ticket = quota_.TakeReply(peer, first);
+  PeerAccount::Ticket ticket = peer.account->TakeReply(first);
   if (first) {
-    LogWarning("ended the connection to worker ", peer, ": ",
+    LogWarning("ended the connection to worker ", peer.name, ": ",
                options_.max_replies_per_peer, " answers to it have not left");
-    transport_->Disconnect(peer, nullptr);
+    transport_->Disconnect(peer.name, nullptr);
   }
   return ticket;
 }

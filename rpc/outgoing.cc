@@ -43,12 +43,12 @@ void AgentCore::Begin(const CallPtr& call) {
 }
 
 absl::Status AgentCore::Admit(const CallPtr& call) {
-  auto to = peers_.Find(call->spec.to);
   MutexLock lock(mutex_);
   // If a call is admitted before the shutdown takes the lock, the shutdown ends
   // it.
   if (stopped_) return StoppedStatus();
-  ASSIGN_OR_RETURN(call->to, std::move(to));
+  ASSIGN_OR_RETURN(call->peer, peers_.Find(call->spec.to));
+  call->to = peers_.InfoOf(*call->peer);
   if (outgoing_.size() >= options_.max_outgoing_calls) {
     return absl::ResourceExhaustedError(
         absl::StrCat("worker ", self().name, " has ", outgoing_.size(),
@@ -109,7 +109,7 @@ bool AgentCore::ClaimLocked(const CallPtr& call, Unclaimed& unclaimed) {
   const auto found = outgoing_.find(DueOf(call));
   if (found != outgoing_.end())
     unclaimed = std::exchange(found->second, Unclaimed());
-  if (call->number != 0) sent_.erase({call->to.name, call->number});
+  if (call->number != 0) peers_.Sent(*call->peer).erase(call->number);
   return true;
 }
 
@@ -151,7 +151,7 @@ void AgentCore::CancelRemote(const CallPtr& call) {
   const uint64_t number = call->number;
   if (number == 0) return;
   if (call->to.name == self().name) {
-    inbox_->Post([this, number] { OnCancel(self(), number); });
+    inbox_->Post([this, call, number] { OnCancel(*call->peer, number); });
     return;
   }
   transport_->Send(call->to.name,
@@ -161,17 +161,17 @@ void AgentCore::CancelRemote(const CallPtr& call) {
                    [](const absl::Status&) {});
 }
 
-CallPtr AgentCore::FindSentLocked(const std::string& peer, uint64_t number) {
-  auto found = sent_.find({peer, number});
-  return found == sent_.end() ? nullptr : found->second;
+CallPtr AgentCore::FindSentLocked(Peer& peer, uint64_t number) {
+  const auto found = peers_.Sent(peer).find(number);
+  return found == peers_.Sent(peer).end() ? nullptr : found->second.lock();
 }
 
-CallPtr AgentCore::FindSent(const std::string& peer, uint64_t number) {
+CallPtr AgentCore::FindSent(Peer& peer, uint64_t number) {
   MutexLock lock(mutex_);
   return FindSentLocked(peer, number);
 }
 
-CallPtr AgentCore::ClaimSent(const std::string& peer, uint64_t number) {
+CallPtr AgentCore::ClaimSent(Peer& peer, uint64_t number) {
   CallPtr call;
   Unclaimed unclaimed;
   {
@@ -183,18 +183,17 @@ CallPtr AgentCore::ClaimSent(const std::string& peer, uint64_t number) {
   return call;
 }
 
-void AgentCore::FailCallsTo(const WorkerInfo& peer, const absl::Status& why) {
-  std::vector<CallPtr> calls;
+void AgentCore::FailCallsTo(Peer& peer, const absl::Status& why) {
+  std::vector<std::weak_ptr<OutgoingCall>> calls;
   {
     MutexLock lock(mutex_);
-    for (const auto& [key, call] : sent_) {
-      if (IsIncarnation(call->to, peer)) calls.push_back(call);
-    }
+    for (const auto& [number, call] : peers_.Sent(peer)) calls.push_back(call);
   }
-  for (const CallPtr& call : calls) {
+  for (const auto& weak : calls) {
     // Claim the call here rather than in the posted task: the transport reports
     // the failure of its request on another thread, with a less useful error.
-    if (!Claim(call)) continue;
+    const CallPtr call = weak.lock();
+    if (call == nullptr || !Claim(call)) continue;
     completions_->Post([this, call, why] {
       ConcludeFailed(call, why, false);
       // The request may still be sent on the next connection.

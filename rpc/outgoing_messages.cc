@@ -111,11 +111,11 @@ bool AgentCore::Register(const CallPtr& call, RequestFrame& frame,
   {
     MutexLock lock(mutex_);
     if (call->done) return false;
-    if (const auto next = peers_.NextCall(call->to, since)) {
+    if (const auto next = peers_.NextCall(*call->peer, since)) {
       frame.epoch = next->epoch;
       frame.call = call->number = next->number;
       outgoing_[DueOf(call)].forks = forks;
-      sent_[{call->to.name, frame.call}] = call;
+      peers_.Sent(*call->peer)[frame.call] = call;
       return true;
     }
   }
@@ -133,7 +133,7 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
   // ended with it, and the call must not be sent.
   std::optional<uint64_t> since;
   if (!outbound.handles.empty() || call->spec.result != nullptr)
-    since = peers_.Epoch(call->to.name);
+    since = WithPeers(&Peers::Epoch, *call->peer);
   auto transfers =
       ownership_->Export(outbound.handles, call->to, Clock::time_point::max());
   if (!transfers.ok()) {
@@ -174,16 +174,16 @@ void AgentCore::Transmit(const CallPtr& call, Outbound& outbound) {
 absl::StatusOr<Tensor> AgentCore::EmptyFor(const Target& worker,
                                            const Shape& shape,
                                            const TensorOptions& options) {
-  ASSIGN_OR_RETURN(const WorkerInfo to, peers_.Find(worker));
+  ASSIGN_OR_RETURN(const PeerPtr to, WithPeers(&Peers::Find, worker));
   return CatchErrors([&]() -> absl::StatusOr<Tensor> {
-    Tensor shared = transport_->EmptyFor(to.name, shape, options);
+    Tensor shared = transport_->EmptyFor(to->name, shape, options);
     return shared.defined() ? shared : Tensor::Empty(shape, options);
   });
 }
 
 void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
-  auto incoming = std::make_shared<IncomingCall>();
-  incoming->from = self();
+  if (!Register(call, outbound.frame, {}, {})) return;
+  auto incoming = std::make_shared<IncomingCall>(call->peer, self());
   incoming->local = true;
   incoming->frame = std::move(outbound.frame);
   incoming->frame.timeout_us = MicrosUntil(call->deadline);
@@ -191,12 +191,6 @@ void AgentCore::TransmitLocal(const CallPtr& call, Outbound& outbound) {
   for (Tensor& tensor : outbound.tensors) {
     incoming->tensors.push_back(PackedCopy(std::move(tensor)));
   }
-  {
-    MutexLock lock(mutex_);
-    incoming->frame.call = call->number = peers_.NextCall(self())->number;
-    if (!call->done) sent_[{self().name, call->number}] = call;
-  }
-  if (call->done) return;
   inbox_->Post([this, incoming] { Serve(incoming); });
   if (call->failed) CancelRemote(call);
 }
@@ -211,19 +205,20 @@ void AgentCore::OnResponse(const WorkerInfo& from, Message message) {
   const bool meant = frame->to == self().incarnation;
   const Peers::Observed heard =
       Hear(from, meant ? Peers::Said{.epoch = frame->epoch} : Peers::Said{});
-  if (heard.stale || !meant || heard.spoken == Peers::Spoken::kEarlier) return;
+  if (heard.stale() || !meant || heard.spoken == Peers::Spoken::kEarlier)
+    return;
   // Import the transfers even if nothing waits for the response any more; the
   // unused handles then release the grants.
   auto handles = ownership_->Import(from, frame->transfers);
   if (!handles.ok() || handles->empty()) {
-    CallPtr call = ClaimSent(from.name, frame->call);
+    CallPtr call = ClaimSent(*heard.peer, frame->call);
     if (call == nullptr) return;
     call->bytes_received = bytes;
     if (!handles.ok()) *frame = {.status = handles.status()};
     Complete(call, *std::move(frame), std::move(message.tensors), {});
     return;
   }
-  CallPtr call = FindSent(from.name, frame->call);
+  CallPtr call = FindSent(*heard.peer, frame->call);
   if (call == nullptr) return;
   call->bytes_received = bytes;
   WhenAllConfirmed(*handles,

@@ -6,14 +6,34 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <tuple>
 #include <utility>
 
-#include "rpc/worker.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace baton::rpc::internal {
 namespace {
 
 constexpr size_t kRememberGaps = 65'536;
+constexpr size_t kNamed = 20;  // in an error
+
+bool Matches(const Target& target, const WorkerInfo& worker) {
+  if (const auto* name = std::get_if<std::string>(&target.key())) {
+    return *name == worker.name;
+  }
+  if (const auto* rank = std::get_if<Rank>(&target.key())) {
+    return *rank == worker.rank;
+  }
+  return std::get<WorkerInfo>(target.key()).name == worker.name;
+}
+
+// Returns null if there is none.
+template <typename Map, typename Key>
+PeerPtr ValueOf(const Map& map, const Key& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : found->second;
+}
 
 }  // namespace
 
@@ -46,321 +66,325 @@ void SeenNumbers::ForgetOldestGaps() {
   while (missing_.size() > kRememberGaps) missing_.erase(missing_.begin());
 }
 
-namespace {
-
-// Returns null if there is none.
-template <typename Map>
-auto* ValueOf(Map& map, const std::string& key) {
-  const auto found = map.find(key);
-  return found == map.end() ? nullptr : &found->second;
+PeerPtr Peers::NewPeer(const WorkerInfo& info) const {
+  return std::make_shared<Peer>(
+      info, std::make_shared<PeerAccount>(info.name, limits_));
 }
 
-}  // namespace
+// How the worker that a caller names is found.
 
-Peers::Observed Peers::Add(const WorkerInfo& peer) {
+PeerPtr Peers::Named(const Target& target) const {
+  if (Matches(target, self_->info_)) return self_;
+  if (const auto* rank = std::get_if<Rank>(&target.key()))
+    return ValueOf(by_rank_, static_cast<int32_t>(*rank));
+  const auto* name = std::get_if<std::string>(&target.key());
+  return ValueOf(peers_, name != nullptr
+                             ? *name
+                             : std::get<WorkerInfo>(target.key()).name);
+}
+
+absl::Status Peers::Unknown(const Target& target) const {
+  for (const auto& [name, removed] : removed_) {
+    if (!Matches(target, removed->info_)) continue;
+    return absl::UnavailableError(absl::StrCat(
+        "worker ", name, " is not there any more: ", removed->why_.message()));
+  }
+  std::vector<std::string> names{self_->name};
+  for (const auto& [name, peer] : peers_) names.push_back(name);
+  const size_t named = std::min(names.size(), kNamed);
+  const auto end = names.begin() + static_cast<long>(named);
+  std::partial_sort(names.begin(), end, names.end());
+  const size_t more = names.size() - named;
+  return absl::NotFoundError(
+      absl::StrCat("no worker is called ", target.ToString(),
+                   "; there are: ", absl::StrJoin(names.begin(), end, ", "),
+                   more > 0 ? absl::StrCat(" and ", more, " more") : ""));
+}
+
+absl::StatusOr<PeerPtr> Peers::Find(const Target& target) const {
+  PeerPtr found = Named(target);
+  if (found == nullptr) return Unknown(target);
+  const auto* wanted = std::get_if<WorkerInfo>(&target.key());
+  if (wanted != nullptr && !SameWorker(*wanted, found->info_)) {
+    return absl::UnavailableError(
+        absl::StrCat("worker ", found->name,
+                     " was started again; what it had before is lost"));
+  }
+  return found;
+}
+
+PeerPtr Peers::Current(const WorkerInfo& worker) const {
+  PeerPtr peer = ValueOf(peers_, worker.name);
+  return peer != nullptr && SameWorker(peer->info_, worker) ? peer : nullptr;
+}
+
+std::vector<WorkerInfo> Peers::All() const {
+  std::vector<WorkerInfo> all{self_->info_};
+  for (const auto& [name, peer] : peers_) {
+    if (peer->state_ != Peer::State::kGone) all.push_back(peer->info_);
+  }
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.rank, a.name) < std::pair(b.rank, b.name);
+  });
+  return all;
+}
+
+std::vector<PeerPtr> Peers::In(Peer::State state) const {
+  std::vector<PeerPtr> in;
+  for (const auto& [name, peer] : peers_) {
+    if (peer->state_ == state) in.push_back(peer);
+  }
+  return in;
+}
+
+// How workers come and go.
+
+Peers::Observed Peers::Add(const WorkerInfo& worker) {
   Observed added;
-  if (peer.name == self_.name) return added;
-  MutexLock lock(mutex_);
-  const Peer* removed = removed_.Find(peer.name);
-  if (removed != nullptr && removed->leaving &&
-      removed->info.incarnation == peer.incarnation) {
-    added.stale = true;
+  const PeerPtr* removed = removed_.Find(worker.name);
+  if (removed != nullptr && (*removed)->leaving_ &&
+      (*removed)->info_.incarnation == worker.incarnation) {
     return added;
   }
-  const bool known = peers_.contains(peer.name);
-  Peer& entry = EnterLocked(peer);
-  auto replaced = ReplaceLocked(entry, peer);
-  if (entry.state == State::kGone) entry.state = State::kNew;
-  entry.listed = true;
-  TakeRankLocked(entry, true);
-  NewsLocked(entry);
+  const bool known = peers_.contains(worker.name);
+  PeerPtr& peer = Enter(worker);
+  PeerPtr replaced = Replace(peer, worker);
+  if (peer->state_ == Peer::State::kGone) peer->state_ = Peer::State::kNew;
+  peer->listed_ = true;
+  TakeRank(peer, true);
+  HasNews(*peer);
   // A worker that was removed had been given up then, so nothing is replaced
   // now.
   if (known) added.replaced = std::move(replaced);
-  added.joined = !known || added.replaced.has_value();
+  added.joined = !known || added.replaced != nullptr;
+  added.peer = peer;
   return added;
 }
 
-Peers::Peer& Peers::EnterLocked(const WorkerInfo& peer) {
-  auto [place, added] = peers_.try_emplace(peer.name);
-  if (!added) return place->second;
-  if (auto removed = removed_.Take(peer.name)) {
-    place->second = *std::move(removed);
+PeerPtr& Peers::Enter(const WorkerInfo& worker) {
+  PeerPtr& peer = peers_[worker.name];
+  if (peer != nullptr) return peer;
+  if (auto removed = removed_.Take(worker.name)) {
+    peer = *std::move(removed);
+    peer->state_ = Peer::State::kNew;
+    stats_.Resume(*peer->account);
   } else {
-    place->second.info = peer;
+    peer = NewPeer(worker);
   }
-  NewsLocked(place->second);
-  return place->second;
+  HasNews(*peer);
+  return peer;
 }
 
-void Peers::TakeRankLocked(Peer& peer, bool anyway) {
-  Peer*& holder = by_rank_[static_cast<int32_t>(peer.info.rank)];
-  if (anyway || holder == nullptr || !holder->there()) holder = &peer;
+void Peers::TakeRank(const PeerPtr& peer, bool anyway) {
+  PeerPtr& holder = by_rank_[static_cast<int32_t>(peer->info_.rank)];
+  if (anyway || holder == nullptr || !holder->there()) holder = peer;
 }
 
-void Peers::GiveRankLocked(const Peer& peer) {
-  auto found = by_rank_.find(static_cast<int32_t>(peer.info.rank));
-  if (found != by_rank_.end() && found->second == &peer) by_rank_.erase(found);
+void Peers::GiveRank(const Peer& peer) {
+  auto found = by_rank_.find(static_cast<int32_t>(peer.info_.rank));
+  if (found != by_rank_.end() && found->second.get() == &peer)
+    by_rank_.erase(found);
 }
 
-std::optional<WorkerInfo> Peers::ReplaceLocked(Peer& peer,
-                                               const WorkerInfo& by) {
-  GiveRankLocked(peer);
-  const WorkerInfo old = std::exchange(peer.info, by);
-  const bool same = SameWorker(old, by);
-  if (same) {
-    peer.info.incarnation = std::max(old.incarnation, by.incarnation);
+PeerPtr Peers::Replace(PeerPtr& place, const WorkerInfo& by) {
+  GiveRank(*place);
+  PeerPtr replaced = nullptr;
+  if (SameWorker(place->info_, by)) {
+    const uint64_t incarnation = place->info_.incarnation;
+    place->info_ = by;
+    place->info_.incarnation = std::max(incarnation, by.incarnation);
   } else {
-    Peer next;
-    next.info = by;
-    next.listed = peer.listed;
-    next.past = std::move(peer.past);
-    next.past.Add(old.incarnation, {});
-    peer = std::move(next);
-    NewsLocked(peer);
+    replaced = std::exchange(place, std::make_shared<Peer>(by, place->account));
+    replaced->state_ = Peer::State::kRemoved;
+    place->listed_ = replaced->listed_;
+    place->past_ = std::move(replaced->past_);
+    place->past_.Add(replaced->info_.incarnation, {});
+    HasNews(*place);
   }
-  TakeRankLocked(peer, false);
-  return same ? std::nullopt : std::optional(old);
+  TakeRank(place, false);
+  return replaced;
 }
 
-bool Peers::IsPastLocked(const WorkerInfo& worker) const {
-  const Peer* peer = ValueOf(peers_, worker.name);
-  if (peer == nullptr) peer = removed_.Find(worker.name);
-  return peer != nullptr && peer->past.Find(worker.incarnation) != nullptr;
+bool Peers::IsPast(const WorkerInfo& worker) const {
+  PeerPtr peer = ValueOf(peers_, worker.name);
+  if (const PeerPtr* removed = removed_.Find(worker.name)) peer = *removed;
+  return peer != nullptr && peer->past_.Find(worker.incarnation) != nullptr;
 }
 
 std::optional<Peers::Removed> Peers::Remove(const WorkerInfo& worker,
                                             const absl::Status& why) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(worker);
+  const PeerPtr peer = Current(worker);
   if (peer == nullptr) return std::nullopt;
-  return RemoveLocked(*peer, why);
+  return TakeOut(peer, why);
 }
 
 std::optional<Peers::Removed> Peers::StrikeOff(const WorkerInfo& worker,
                                                const absl::Status& why) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(worker);
+  const PeerPtr peer = Current(worker);
   if (peer == nullptr) return std::nullopt;
-  peer->listed = false;
-  if (peer->state == State::kUp) return std::nullopt;
-  return RemoveLocked(*peer, why);
+  peer->listed_ = false;
+  if (peer->state_ == Peer::State::kUp) return std::nullopt;
+  return TakeOut(peer, why);
 }
 
-Peers::Removed Peers::RemoveLocked(Peer& peer, const absl::Status& why) {
-  Removed removed{peer.info, peer.state == State::kGone};
-  const std::string& name = removed.info.name;
-  GiveRankLocked(peer);
-  Peer kept = std::move(peer);
-  peers_.erase(name);
+Peers::Removed Peers::TakeOut(const PeerPtr& peer, const absl::Status& why) {
+  Removed removed{peer, peer->info_, peer->state_ == Peer::State::kGone};
+  GiveRank(*peer);
+  peers_.erase(peer->name);
   // Also if nothing was heard of it: what it has sent may still arrive.
-  if (!removed.was_gone) kept.control.Reset();
+  if (!removed.was_gone) peer->control_.Reset();
   // An incarnation that has left does not come back.
-  if (kept.leaving) kept.past.Add(removed.info.incarnation, {});
-  kept.state = State::kNew;
-  kept.listed = false;
-  kept.why = why;
-  removed_.Add(name, std::move(kept));
+  if (peer->leaving_) peer->past_.Add(removed.info.incarnation, {});
+  peer->state_ = Peer::State::kRemoved;
+  peer->listed_ = false;
+  peer->why_ = why;
+  stats_.Forget(*peer->account);
+  removed_.Add(peer->name, peer);
   return removed;
 }
 
 Peers::Observed Peers::Observe(const WorkerInfo& from, const Said& said) {
   Observed observed;
-  MutexLock lock(mutex_);
-  Peer* same = ValueOf(peers_, from.name);
-  if (same != nullptr && same->state == State::kUp && same->info == from) {
-    HearLocked(*same, said, observed);
+  observed.peer = ValueOf(peers_, from.name);
+  const bool known = observed.peer != nullptr;
+  if (known && observed.peer->state_ == Peer::State::kUp &&
+      observed.peer->info_ == from) {
+    Hear(*observed.peer, said, observed);
     return observed;
   }
-  observed.stale = IsPastLocked(from);
-  if (observed.stale) return observed;
-  const bool known = same != nullptr;
-  Peer& peer = EnterLocked(from);
-  if (!(peer.info == from)) {
-    auto replaced = ReplaceLocked(peer, from);
+  if (IsPast(from)) return {};
+  PeerPtr& peer = Enter(from);
+  if (!(peer->info_ == from)) {
+    PeerPtr replaced = Replace(peer, from);
     if (known) observed.replaced = std::move(replaced);
   }
-  if (!known) TakeRankLocked(peer, false);
+  if (!known) TakeRank(peer, false);
+  const Peer::State before = std::exchange(peer->state_, Peer::State::kUp);
   observed.joined =
-      !known || observed.replaced.has_value() || peer.state == State::kGone;
-  if (peer.state == State::kLost) peer.control.Resume();
-  peer.state = State::kUp;
-  HearLocked(peer, said, observed);
+      !known || observed.replaced != nullptr || before == Peer::State::kGone;
+  if (before == Peer::State::kLost) peer->control_.Resume();
+  observed.peer = peer;
+  Hear(*peer, said, observed);
   return observed;
 }
 
-void Peers::HearLocked(Peer& peer, const Said& said, Observed& observed) {
-  NewsLocked(peer);
-  const uint64_t epoch = said.epoch.value_or(peer.control.epoch());
-  if (epoch < peer.control.epoch()) {
-    peer.control.TellEpoch();
+void Peers::Hear(Peer& peer, const Said& said, Observed& observed) {
+  HasNews(peer);
+  const uint64_t epoch = said.epoch.value_or(peer.control_.epoch());
+  if (epoch < peer.control_.epoch()) {
+    peer.control_.TellEpoch();
     observed.spoken = Spoken::kEarlier;
     return;
   }
-  if (epoch > peer.control.epoch()) {
-    peer.control.Follow(epoch);
+  if (epoch > peer.control_.epoch()) {
+    peer.control_.Follow(epoch);
     observed.spoken = Spoken::kLater;
   }
   if (said.request.has_value())
-    observed.again = !peer.seen.FirstTime(*said.request);
+    observed.again = !peer.seen_.FirstTime(*said.request);
 }
 
-bool Peers::Knows(const WorkerInfo& worker) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, worker.name);
-  return peer != nullptr && peer->info.incarnation == worker.incarnation;
+Peers::Loss Peers::MarkLost(const WorkerInfo& worker) {
+  const PeerPtr peer = Current(worker);
+  if (peer == nullptr) return {};
+  if (peer->state_ == Peer::State::kGone) return {peer, 0, peer->leaving_};
+  peer->state_ = Peer::State::kLost;
+  ++peer->losses_;
+  HasNews(*peer);
+  return LossOf(peer);
 }
 
-uint64_t Peers::News(const std::string& name) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, name);
-  return peer == nullptr ? 0 : peer->news;
-}
-
-std::optional<WorkerInfo> Peers::ThereSince(const std::string& name,
-                                            uint64_t news) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, name);
-  if (peer == nullptr || peer->news != news || !peer->there()) {
-    return std::nullopt;
-  }
-  return peer->info;
-}
-
-bool Peers::FirstTime(const std::string& name, uint64_t call) {
-  MutexLock lock(mutex_);
-  Peer* peer = ValueOf(peers_, name);
-  return peer != nullptr && peer->seen.FirstTime(call);
-}
-
-std::optional<Peers::NewCall> Peers::NextCall(const WorkerInfo& to,
-                                              std::optional<uint64_t> since) {
-  MutexLock lock(mutex_);
-  if (to.name == self_.name) return NewCall{0, next_self_call_++};
-  Peer* peer = FindLocked(to);
-  if (peer == nullptr) return std::nullopt;
-  const uint64_t epoch = peer->control.epoch();
-  if (since.value_or(epoch) != epoch) return std::nullopt;
-  return NewCall{epoch, peer->next_call++};
-}
-
-Peers::Peer* Peers::FindLocked(const WorkerInfo& worker) {
-  Peer* peer = ValueOf(peers_, worker.name);
-  return peer != nullptr && SameWorker(peer->info, worker) ? peer : nullptr;
-}
-
-uint64_t Peers::MarkLost(const WorkerInfo& worker, bool* leaving) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(worker);
-  if (peer == nullptr || peer->state == State::kGone) return 0;
-  peer->state = State::kLost;
-  NewsLocked(*peer);
-  *leaving = peer->leaving;
-  return ++peer->losses;
-}
-
-bool Peers::GiveUp(const WorkerInfo& worker, uint64_t loss,
-                   const absl::Status& why) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(worker);
-  if (peer == nullptr || peer->state != State::kLost || peer->losses != loss) {
+bool Peers::GiveUp(const Loss& loss, const absl::Status& why) {
+  Peer* const peer = loss.peer.get();
+  if (peer->state_ != Peer::State::kLost || peer->losses_ != loss.number)
     return false;
-  }
-  peer->state = State::kGone;
-  peer->control.Reset();
-  NewsLocked(*peer);
-  if (peer->leaving || !peer->listed) RemoveLocked(*peer, why);
+  peer->state_ = Peer::State::kGone;
+  peer->control_.Reset();
+  HasNews(*peer);
+  if (peer->leaving_ || !peer->listed_) TakeOut(loss.peer, why);
   return true;
 }
 
-std::vector<std::pair<WorkerInfo, uint64_t>> Peers::Lost() const {
-  std::vector<std::pair<WorkerInfo, uint64_t>> lost;
-  MutexLock lock(mutex_);
-  for (const auto& [name, peer] : peers_) {
-    if (peer.state == State::kLost) lost.emplace_back(peer.info, peer.losses);
-  }
-  return lost;
+// Calls and control messages.
+
+std::optional<Peers::NewCall> Peers::NextCall(Peer& peer,
+                                              std::optional<uint64_t> since) {
+  if (IsRemoved(peer)) return std::nullopt;
+  const uint64_t epoch = peer.control_.epoch();
+  if (since.value_or(epoch) != epoch) return std::nullopt;
+  return NewCall{epoch, peer.next_call_++};
 }
 
-void Peers::MarkLeaving(const WorkerInfo& worker) {
-  MutexLock lock(mutex_);
-  if (Peer* peer = FindLocked(worker)) peer->leaving = true;
-}
-
-uint64_t Peers::Epoch(const std::string& name) const {
-  MutexLock lock(mutex_);
-  const Peer* peer = ValueOf(peers_, name);
-  return peer == nullptr ? 0 : peer->control.epoch();
-}
-
-bool Peers::Push(const WorkerInfo& to, ControlItem item,
-                 ControlChannel::Acked acked) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(to);
-  if (peer == nullptr) return false;
-  if (peer->state == State::kGone) {
+bool Peers::Push(Peer& peer, ControlItem item, ControlChannel::Acked acked) {
+  if (IsRemoved(peer)) return false;
+  if (peer.state_ == Peer::State::kGone) {
     if (item.kind != ControlKind::kAdd) return false;
-    peer->state = State::kNew;
-    NewsLocked(*peer);
+    peer.state_ = Peer::State::kNew;
+    HasNews(peer);
   }
-  peer->control.Push(item, std::move(acked));
+  peer.control_.Push(item, std::move(acked));
   return true;
 }
 
-ControlChannel::Received Peers::Receive(const WorkerInfo& from,
-                                        const ControlFrame& frame) {
-  MutexLock lock(mutex_);
-  Peer* peer = FindLocked(from);
-  return peer == nullptr ? ControlChannel::Received{}
-                         : peer->control.Receive(frame);
+ControlChannel::Received Peers::Receive(Peer& peer, const ControlFrame& frame) {
+  return IsRemoved(peer) ? ControlChannel::Received{}
+                         : peer.control_.Receive(frame);
 }
 
 std::optional<ControlFrame> Peers::Take(
-    const std::string& name, std::chrono::milliseconds resend_after) {
-  MutexLock lock(mutex_);
-  Peer* peer = ValueOf(peers_, name);
+    Peer& peer, std::chrono::milliseconds resend_after) {
   const auto now = Clock::now();
-  if (peer == nullptr || !peer->control.Due(now, resend_after)) {
+  if (IsRemoved(peer) || !peer.control_.Due(now, resend_after))
     return std::nullopt;
-  }
-  ControlFrame frame = peer->control.Take(now, resend_after);
-  frame.to = peer->info.incarnation;
+  ControlFrame frame = peer.control_.Take(now, resend_after);
+  frame.to = peer.info_.incarnation;
   return frame;
 }
 
-std::vector<std::string> Peers::WithControlDue(
+std::vector<PeerPtr> Peers::WithControlDue(
     std::chrono::milliseconds resend_after) const {
-  std::vector<std::string> due;
+  std::vector<PeerPtr> due;
   const auto now = Clock::now();
-  MutexLock lock(mutex_);
   for (const auto& [name, peer] : peers_) {
-    if (peer.control.Due(now, resend_after)) due.push_back(name);
+    if (peer->control_.Due(now, resend_after)) due.push_back(peer);
   }
   return due;
 }
 
 size_t Peers::ControlWaiting() const {
-  MutexLock lock(mutex_);
   size_t waiting = 0;
   for (const auto& [name, peer] : peers_) {
-    if (peer.there()) waiting += peer.control.waiting();
+    if (peer->there()) waiting += peer->control_.waiting();
   }
   return waiting;
 }
 
+// What is shown of the peers.
+
 std::vector<PeerInfo> Peers::Infos() const {
   static constexpr const char* kStates[] = {"new", "up", "lost", "gone"};
   std::vector<PeerInfo> infos;
-  MutexLock lock(mutex_);
   for (const auto& [name, peer] : peers_) {
-    infos.push_back({.worker = peer.info,
-                     .state = kStates[static_cast<int>(peer.state)],
-                     .control_waiting = peer.control.waiting()});
+    infos.push_back({.worker = peer->info_,
+                     .state = kStates[static_cast<int>(peer->state_)],
+                     .control_waiting = peer->control_.waiting()});
   }
   std::sort(infos.begin(), infos.end(), [](const auto& a, const auto& b) {
     return a.worker.name < b.worker.name;
   });
   return infos;
+}
+
+std::vector<MethodStats> Peers::Methods() const {
+  std::vector<MethodStats> all;
+  stats_.Append(*self_->account, all);
+  for (const auto& [name, peer] : peers_) stats_.Append(*peer->account, all);
+  stats_.AppendOthers(all);
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.incoming, a.peer, a.method) <
+           std::tie(b.incoming, b.peer, b.method);
+  });
+  return all;
 }
 
 }  // namespace baton::rpc::internal

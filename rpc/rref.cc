@@ -133,7 +133,7 @@ HandlePtr NewResultHandle(const std::weak_ptr<AgentCore>& agent,
         agent, std::weak_ptr<Ownership>(),
         Handle::Identity{{}, {0, 1}, Unknown(to), type.id},
         Handle::State::kUnknown);
-  } else if (auto owner = core->peers().Find(to); !owner.ok()) {
+  } else if (auto owner = core->Find(to); !owner.ok()) {
     handle = core->ownership().NewGrant(Unknown(to), type.id);
   } else if (owner->name == core->self().name) {
     handle = core->ownership().OwnPending(type, to.where().ToString());

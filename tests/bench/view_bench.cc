@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "rpc/call_stats.h"
+#include "rpc/peers.h"
 #include "rpc/tracer.h"
 #include "tests/support/local_cluster.h"
 
@@ -54,9 +54,10 @@ void Main() {
         agent->tracer()->Start(1'000'000, Clock::now() + std::chrono::hours(1));
     }
   };
-  rpc::internal::CallStats stats;
+  rpc::internal::Peers peers({"alice", rpc::Rank{0}, 1, ""});
+  const auto bob = peers.Add({"bob", rpc::Rank{1}, 2, ""}).peer;
   rpc::Tracer tracer;
-  const std::string peer = "bob", method = "Stage::Forward";
+  const std::string method = "Stage::Forward";
   int seen = 0;
   std::vector<Subject> subjects = {
       {"flag of a tracer that is off, ns", 1'000'000, [] {},
@@ -68,9 +69,11 @@ void Main() {
        }},
       {"count of one call, ns", 200'000, [] {},
        [&] {
-         stats.Add(rpc::internal::CallStats::Side::kCaller, peer, {1, 2},
-                   method,
-                   {.micros = 20, .bytes_sent = 100, .bytes_received = 100});
+         peers.Count(*bob, {.method = {1, 2},
+                            .method_name = method,
+                            .micros = 20,
+                            .bytes_sent = 100,
+                            .bytes_received = 100});
        }},
       {"empty call in one process, trace off, ns", 2'000, [&] { trace(false); },
        call},

@@ -153,11 +153,10 @@ bool Control(const std::string& bytes) {
     switch (input.Byte() % 6) {
       case 0:
         if (const auto frame = Read<ControlFrame>(input, read)) {
-          if (owner.peers.Observe(kBob, {.epoch = frame->epoch}).spoken ==
-              internal::Peers::Spoken::kEarlier) {
-            break;
-          }
-          for (const auto& item : owner.peers.Receive(kBob, *frame).items) {
+          const auto heard = owner.peers.Observe(kBob, {.epoch = frame->epoch});
+          if (heard.spoken == internal::Peers::Spoken::kEarlier) break;
+          for (const auto& item :
+               owner.peers.Receive(*heard.peer, *frame).items) {
             owner.table->OnControl(kBob, item);
           }
         }
@@ -192,7 +191,9 @@ bool Control(const std::string& bytes) {
       case 4:
         owner.table->Tick(now + std::chrono::seconds(input.Byte()),
                           std::chrono::seconds(1));
-        while (owner.peers.Take(kBob.name, std::chrono::milliseconds(1))) {
+        if (const auto bob = owner.peers.Current(kBob)) {
+          while (owner.peers.Take(*bob, std::chrono::milliseconds(1))) {
+          }
         }
         break;
       case 5:

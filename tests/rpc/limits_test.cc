@@ -7,7 +7,7 @@
 
 #include "rpc/agent.h"
 #include "rpc/call_options.h"
-#include "rpc/call_quota.h"
+#include "rpc/peer_account.h"
 #include "tests/rpc/counter.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/support/status_matchers.h"
@@ -18,50 +18,51 @@ namespace {
 using namespace std::chrono_literals;
 using absl::StatusCode;
 using rpc::Rank;
+using rpc::internal::PeerAccount;
 
-TEST(CallQuota, CountsCallsAndBytesOfEachPeerApart) {
-  rpc::internal::CallQuota quota(2, 100, 1);
-  auto first = quota.Take("bob", 60);
+TEST(PeerAccount, LimitsTheCallsAndTheirBytes) {
+  const auto bob = std::make_shared<PeerAccount>(
+      "bob", PeerAccount::Limits{.calls = 2, .bytes = 100});
+  auto first = bob->TakeCall(60);
   ASSERT_THAT(first, IsOk());
-  EXPECT_THAT(quota.Take("bob", 41),
+  EXPECT_THAT(bob->TakeCall(41),
               Fails(StatusCode::kResourceExhausted,
                     "60 bytes of calls of worker bob wait already, of 100 that "
                     "may (--max_call_bytes_per_peer); try again later"));
-  auto second = quota.Take("bob", 40);
+  auto second = bob->TakeCall(40);
   ASSERT_THAT(second, IsOk());
-  EXPECT_THAT(quota.Take("bob", 0),
+  EXPECT_THAT(bob->TakeCall(0),
               Fails(StatusCode::kResourceExhausted,
                     "2 calls of worker bob wait already, of 2 that may "
                     "(--max_calls_per_peer)"));
-  EXPECT_THAT(quota.Take("carol", 100), IsOk());
   first->reset();
   second->reset();
   // One alone may be of any size.
-  const auto alone = quota.Take("bob", SIZE_MAX);
+  const auto alone = bob->TakeCall(SIZE_MAX);
   EXPECT_THAT(alone, IsOk());
-  EXPECT_THAT(quota.Take("bob", 1),
-              Fails(StatusCode::kResourceExhausted, "bytes"));
+  EXPECT_THAT(bob->TakeCall(1), Fails(StatusCode::kResourceExhausted, "bytes"));
 }
 
-TEST(CallQuota, TellsOnceThatTooManyRepliesWait) {
-  rpc::internal::CallQuota quota(1, 100, 2);
+TEST(PeerAccount, TellsOnceThatTooManyRepliesWait) {
+  const auto bob =
+      std::make_shared<PeerAccount>("bob", PeerAccount::Limits{.replies = 2});
   bool first = false;
-  auto one = quota.TakeReply("bob", first);
-  auto two = quota.TakeReply("bob", first);
+  auto one = bob->TakeReply(first);
+  auto two = bob->TakeReply(first);
   ASSERT_NE(two, nullptr);
   EXPECT_FALSE(first);
-  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  EXPECT_EQ(bob->TakeReply(first), nullptr);
   EXPECT_TRUE(first);
   one = nullptr;
-  one = quota.TakeReply("bob", first);
+  one = bob->TakeReply(first);
   EXPECT_NE(one, nullptr);
-  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  EXPECT_EQ(bob->TakeReply(first), nullptr);
   EXPECT_FALSE(first);  // some have waited all the time
   one = nullptr;
   two = nullptr;
-  one = quota.TakeReply("bob", first);
-  two = quota.TakeReply("bob", first);
-  EXPECT_EQ(quota.TakeReply("bob", first), nullptr);
+  one = bob->TakeReply(first);
+  two = bob->TakeReply(first);
+  EXPECT_EQ(bob->TakeReply(first), nullptr);
   EXPECT_TRUE(first);
 }
 

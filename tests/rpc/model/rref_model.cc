@@ -32,7 +32,9 @@ RRefModel::RRefModel(uint64_t seed) : random_(seed) {
         nodes_[i]->info, std::weak_ptr<AgentCore>(), nodes_[i]);
   }
   for (auto& node : nodes_) {
-    for (auto& other : nodes_) node->peers.Add(other->info);
+    for (auto& other : nodes_) {
+      if (other != node) node->peers.Add(other->info);
+    }
   }
   may_fail_ = Pick(2) == 0 ? 0 : 1 + Pick(2);
 }
@@ -54,9 +56,10 @@ int RRefModel::Other(const Node& node) {
 void RRefModel::Create(Node& node) {
   if (node.held.size() >= kMostHeld) return;
   Node& owner = *nodes_[Other(node)];
-  if (!node.peers.Knows(owner.info)) return;
+  const PeerPtr peer = node.peers.Current(owner.info);
+  if (peer == nullptr) return;
   HandlePtr handle = node.table->NewGrant(owner.info, 1);
-  const auto [epoch, call] = *node.peers.NextCall(owner.info);
+  const auto [epoch, call] = *node.peers.NextCall(*peer);
   const uint64_t key = call * kNodes + owner.index;
   node.calls[key] = {owner.index, handle};
   node.held.push_back(handle);
@@ -69,8 +72,9 @@ void RRefModel::Share(Node& node) {
   const HandlePtr& handle = node.held[Pick(static_cast<int>(node.held.size()))];
   if (handle->state() != Handle::State::kConfirmed) return;
   Node& to = *nodes_[Other(node)];
-  if (!node.peers.Knows(to.info)) return;
-  const auto [epoch, call] = *node.peers.NextCall(to.info);
+  const PeerPtr peer = node.peers.Current(to.info);
+  if (peer == nullptr) return;
+  const auto [epoch, call] = *node.peers.NextCall(*peer);
   auto transfers = node.table->Export({handle}, to.info,
                                       Ownership::Clock::time_point::max());
   if (!transfers.ok()) return;
@@ -132,7 +136,9 @@ void RRefModel::EndCall(Node& node, uint64_t number,
 }
 
 void RRefModel::Flush(Node& from, int to) {
-  while (auto frame = from.peers.Take(nodes_[to]->info.name, kResend)) {
+  const PeerPtr peer = from.peers.Current(nodes_[to]->info);
+  if (peer == nullptr) return;
+  while (auto frame = from.peers.Take(*peer, kResend)) {
     Message message{Kind::kControl, from.index, to, frame->epoch};
     const bool has_items = !frame->items.empty();
     message.control = *std::move(frame);
@@ -163,9 +169,8 @@ void RRefModel::DoubleOne() {
 
 void RRefModel::GiveUp(Node& node, int other) {
   const WorkerInfo& info = nodes_[other]->info;
-  bool leaving = false;
-  const uint64_t loss = node.peers.MarkLost(info, &leaving);
-  if (loss == 0 || !node.peers.GiveUp(info, loss, GivenUp())) return;
+  const Peers::Loss loss = node.peers.MarkLost(info);
+  if (loss.number == 0 || !node.peers.GiveUp(loss, GivenUp())) return;
   failed_ = true;
   // The rendezvous may do the same; what it had said before is remembered.
   if (Pick(2) == 0) node.peers.StrikeOff(info, GivenUp());

@@ -18,9 +18,9 @@ void RRefModel::Deliver(const Message& message) {
   if (node.dead) return;
   const WorkerInfo& from = nodes_[message.from]->info;
   if (message.kind == Kind::kLoss) {
-    bool leaving = false;
-    if (node.peers.MarkLost(from, &leaving) != 0) {
-      node.peers.Push(from, {ControlKind::kPing, {}, {}}, nullptr);
+    const Peers::Loss loss = node.peers.MarkLost(from);
+    if (loss.number != 0) {
+      node.peers.Push(*loss.peer, {ControlKind::kPing, {}, {}}, nullptr);
     }
     return;
   }
@@ -29,7 +29,7 @@ void RRefModel::Deliver(const Message& message) {
   if (message.kind == Kind::kCreate || message.kind == Kind::kShare)
     said.request = message.call;
   const Peers::Observed heard = node.peers.Observe(from, said);
-  if (heard.stale || heard.again) return;
+  if (heard.stale() || heard.again) return;
   if (heard.spoken == Peers::Spoken::kLater) EndAllWith(node, message.from);
   const bool earlier = heard.spoken == Peers::Spoken::kEarlier;
   switch (message.kind) {
@@ -46,7 +46,7 @@ void RRefModel::Deliver(const Message& message) {
       break;
     case Kind::kControl: {
       if (earlier) break;
-      const auto received = node.peers.Receive(from, message.control);
+      const auto received = node.peers.Receive(*heard.peer, message.control);
       for (const auto& acked : received.acked) {
         if (acked) acked();
       }
@@ -85,8 +85,9 @@ void RRefModel::OnRequest(Node& node, const Message& message) {
 void RRefModel::Reply(Node& node, const Message& request,
                       const absl::Status& status) {
   const WorkerInfo& to = nodes_[request.from]->info;
+  const PeerPtr peer = node.peers.Current(to);
   Message reply{Kind::kReply, node.index, request.from,
-                node.peers.Epoch(to.name), request.call};
+                peer == nullptr ? 0 : node.peers.Epoch(*peer), request.call};
   reply.status = status;
   if (status.ok() && request.kind == Kind::kShare && !node.held.empty() &&
       Pick(2) == 0) {

@@ -36,7 +36,8 @@ struct RRefModel::Node final : Ownership::Port {
 
   bool SendControl(const WorkerInfo& to, ControlItem item,
                    std::function<void()> acked) override {
-    return peers.Push(to, item, std::move(acked));
+    const PeerPtr peer = peers.Current(to);
+    return peer != nullptr && peers.Push(*peer, item, std::move(acked));
   }
   absl::Status CheckWorker(const WorkerInfo& worker) override {
     return peers.Find(worker).status();

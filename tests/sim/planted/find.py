@@ -33,10 +33,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 PLAIN_BUGS = [
     ("requests_run_twice", "rpc/peers.cc",
      "  if (said.request.has_value())\n"
-     "    observed.again = !peer.seen.FirstTime(*said.request);\n"),
+     "    observed.again = !peer.seen_.FirstTime(*said.request);\n"),
     ("no_new_epoch", "rpc/peers.cc",
-     "  peer->state = State::kGone;\n  peer->control.Reset();\n",
-     "  peer->control.Reset();\n"),
+     "  peer->state_ = Peer::State::kGone;\n  peer->control_.Reset();\n",
+     "  peer->control_.Reset();\n"),
     ("grants_of_the_dead_stay", "rpc/ownership_events.cc",
      "    for (const RRefId& id : touched) CollectLocked(id, actions);\n"),
     ("sent_without_a_grant", "rpc/ownership.cc",
@@ -59,17 +59,16 @@ PLAIN_BUGS = [
     ("repeats_are_not_seen", "rpc/control_channel.cc",
      "    if (number++ < expected_) continue;  // has come before\n"),
     ("nobody_sends_again_unasked", "rpc/agent_core.cc",
-     "options_.resend_after)) {\n    FlushControl(name);\n",
-     "    FlushControl(name);\n"),
+     "  for (const PeerPtr& peer : due) FlushControl(peer);\n"),
     ("leases_do_not_begin_anew", "rpc/rendezvous_members.cc",
      "  member->heard = now;\n"),
     ("transfers_are_not_asked_for", "rpc/outgoing.cc",
      "    ownership_->ProbeFrom(forks, Clock::now() + 2 * "
      "options_.resend_after);\n"),
-    ("calls_are_not_failed", "rpc/agent_core.cc",
-     "void AgentCore::EndAllWith(const WorkerInfo& peer, "
-     "const absl::Status& why) {\n  FailCallsTo(peer, why);\n",
-     "  FailCallsTo(peer, why);\n"),
+    ("calls_are_not_failed", "rpc/membership.cc",
+     "void AgentCore::EndAllWith(const PeerPtr& peer, "
+     "const absl::Status& why) {\n  FailCallsTo(*peer, why);\n",
+     "  FailCallsTo(*peer, why);\n"),
 ]
 # Bugs of commit and recovery, which --pipelines runs.
 PIPELINE_BUGS = [

@@ -97,16 +97,15 @@ rpc::DebugInfo Sample() {
   rpc::DebugInfo info;
   info.self = {"bob", rpc::Rank{1}, 7, "127.0.0.1:1"};
   info.uptime_ms = 1500;
-  rpc::Histogram latency;
-  for (const uint64_t us : {5, 100, 100, 5'000, 90'000'000}) latency.Add(us);
   rpc::MethodStats stats;
+  for (const uint64_t us : {5, 100, 100, 5'000, 90'000'000})
+    rpc::CountIn(stats.latency, us);
   stats.peer = "alice";
   stats.method = "Stage<\"x\">::Run";
   stats.calls = 5;
   stats.failed = 1;
   stats.bytes_sent = 700;
   stats.total_us = 90'005'205;
-  stats.latency = latency.Counts();
   info.methods = {stats, stats};
   info.methods[1].incoming = true;
   info.objects.resize(3);
