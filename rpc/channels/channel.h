@@ -16,7 +16,7 @@
 #include "rpc/channels/channel_info.h"
 #include "rpc/channels/message_ring.h"
 
-// Channels carry tensors from one process to another faster than the streams of
+// Channels carry tensors from one process to another faster than the stream of
 // a connection can: through shared memory, or by opening another process's GPU
 // memory. A message refers to such a tensor by a ticket; the channel carries
 // the elements. docs/transport.md describes the life of such a tensor.
@@ -58,8 +58,7 @@ struct Imported {
 class ChannelPort {
  public:
   virtual ~ChannelPort() = default;
-  // Delivers `payload` to the other end's OnControl, in order, on the control
-  // stream.
+  // Delivers `payload` to the other end's OnControl, in order.
   virtual void SendControl(std::string payload) = 0;
   // Passes `lease` to the other end's OnReleased, batched with others, within
   // about 1 ms.
@@ -73,7 +72,7 @@ class ChannelPort {
   // Reports that tensors that were sent will not arrive. The connection must
   // end, so that whatever waits for them fails; OnLost follows.
   virtual void Broke(std::string) {}
-  // Hand over the rings for small messages, which then bypass the streams: the
+  // Hand over the rings for small messages, which then bypass the stream: the
   // ring that this end reads, and the ring that it may write. Each is called at
   // most once.
   virtual void RingFrom(RingEndIn) {}

@@ -122,7 +122,7 @@ struct PendingMessage {
   std::vector<Future<void>> awaited;
   size_t bytes = 0;       // of the whole message
   size_t bytes_here = 0;  // of what came by the stream
-  bool small = false;     // came by the control stream, whose reading goes on
+  bool small = false;     // nothing of it came in chunks
 };
 
 // Holds messages of one peer that may not be delivered yet; others overtake

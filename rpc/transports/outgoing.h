@@ -44,8 +44,8 @@ class Outgoing {
 
   // Whether Make gives tensors of the message to channels, if there are such.
   static bool UsesChannels(const Message& message);
-  // Whether the message uses the bulk stream, because parts of it are chunked.
-  bool bulk() const { return !parts_.empty(); }
+  // Whether parts of the message travel in chunks.
+  bool chunked() const { return !parts_.empty(); }
   size_t bytes() const { return bytes_; }
   bool begun() const { return frame_taken_; }  // some of it was taken
   // The channels of the connection that it must use; null for any connection.
@@ -57,7 +57,7 @@ class Outgoing {
   // take.
   static bool Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
                    std::vector<grpc::Slice>& out);
-  // All of a message that is not bulk, as bytes that live as long as this
+  // All of a message that is not chunked, as bytes that live as long as this
   // object.
   static const std::string& TakeFrame(const std::shared_ptr<Outgoing>& self);
 

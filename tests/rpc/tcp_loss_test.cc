@@ -137,9 +137,9 @@ TEST_F(TcpWorkers, AMessageThatThePeerDoesNotTakeIsWithdrawn) {
             tensor.ToVector<float>());
 }
 
-// Messages of both streams wait for tensors of one socket, whose order is that
-// in which they left.
-TEST_F(TcpWorkers, MessagesOfBothStreamsDoNotWaitForEachOther) {
+// Messages with and without chunks wait for tensors of one socket, whose order
+// is that in which they left.
+TEST_F(TcpWorkers, LargeAndSmallMessagesDoNotWaitForEachOther) {
   GrpcOptions options = Options();
   options.max_undelivered_bytes = 200'000;
   const auto alice = NewWorker("alice", 0, options),
