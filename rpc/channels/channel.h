@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -166,6 +168,11 @@ class ChannelKind {
 // Returns the tensor of spec's dtype, shape and format whose elements lie from
 // the beginning of `storage` without gaps. Throws if it does not fit.
 Tensor DenseView(std::shared_ptr<Storage> storage, const TensorSpec& spec);
+
+// Returns InvalidArgument unless these bytes of a tensor are valid elements:
+// those of a bool may only be 0 and 1, as reading another one would be
+// undefined behaviour.
+absl::Status CheckElements(DType dtype, std::span<const std::byte> bytes);
 
 // Returns the spec of `tensor` once its elements are laid out without gaps.
 TensorSpec SpecOf(const Tensor& tensor);

@@ -286,21 +286,11 @@ absl::Status Receiver::Settle(Incoming& in, int tensor) {
   const auto index = static_cast<size_t>(tensor);
   Tensor& values = in.message->tensors[index];
   if (values.device().is_cuda()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckValues(values));
+  RETURN_IF_ERROR(CheckElements(
+      values.dtype(),
+      {static_cast<const std::byte*>(values.raw_data()), values.nbytes()}));
   if (!in.for_gpu[index]) return absl::OkStatus();
   return CatchErrors([&] { values = OnGpu(values, device_); });
-}
-
-// Reading a bool from any byte but 0 and 1 would be undefined behaviour.
-absl::Status Receiver::CheckValues(const Tensor& values) {
-  if (values.dtype() != DType::kBool) return absl::OkStatus();
-  const auto* bytes = static_cast<const uint8_t*>(values.raw_data());
-  if (std::any_of(bytes, bytes + values.nbytes(),
-                  [](uint8_t byte) { return byte > 1; })) {
-    return absl::InvalidArgumentError(
-        "a bool tensor with bytes other than 0 and 1");
-  }
-  return absl::OkStatus();
 }
 
 void Receiver::Finish(Incoming& in, Batch& batch) {

@@ -92,7 +92,6 @@ class Receiver {
   static absl::Status Allocate(Incoming& in, int tensor);
   static absl::Status Append(Incoming& in, const Part& part, size_t bytes,
                              FrameReader& frames);
-  static absl::Status CheckValues(const Tensor& values);
   // Called when all elements of the tensor have arrived.
   absl::Status Settle(Incoming& in, int tensor);
   static void Finish(Incoming& in, Batch& batch);
