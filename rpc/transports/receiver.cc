@@ -127,9 +127,11 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header,
       !meta.ParseFromString(bytes)) {
     return absl::InvalidArgumentError("a message whose meta does not parse");
   }
-  if (static_cast<size_t>(meta.tensors_size()) > kMaxTensors) {
+  const int tensors =
+      meta.tensors_size() - (meta.header_is_last_tensor() ? 1 : 0);
+  if (tensors < 0 || static_cast<size_t>(tensors) > kMaxTensors) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a message of ", meta.tensors_size(), " tensors"));
+        absl::StrCat("a message of ", tensors, " tensors"));
   }
   Incoming& in = small_;
   in.message.emplace();
@@ -170,10 +172,10 @@ absl::Status Receiver::Plan(Incoming& in, const wire::MessageMeta& meta,
   in.imported_bytes = 0;
   in.part = 0;
   in.offset = 0;
+  in.header_is_last_tensor = meta.header_is_last_tensor();
   if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
   uint64_t total = meta.header_size();
-  const bool header_chunked = meta.header_chunked() && total > 0;
-  (header_chunked ? in.parts : inline_parts).push_back({-1, total});
+  inline_parts.push_back({-1, total});
   for (int i = 0; i < meta.tensors_size(); ++i) {
     const wire::TensorMeta& entry = meta.tensors(i);
     ASSIGN_OR_RETURN(const DType dtype, DTypeOf(entry));
@@ -195,6 +197,10 @@ absl::Status Receiver::Plan(Incoming& in, const wire::MessageMeta& meta,
     }
   }
   in.bytes = total;
+  if (in.header_is_last_tensor &&
+      (in.specs.back().dtype != DType::kU8 || in.for_gpu.back())) {
+    return absl::InvalidArgumentError("a header that is not of bytes");
+  }
   return absl::OkStatus();
 }
 
@@ -266,10 +272,8 @@ absl::Status Receiver::Append(Incoming& in, const Part& part, size_t bytes,
   if (bytes == 0) return absl::OkStatus();
   char* to;
   if (part.tensor < 0) {
-    // Grows as bytes arrive, so that an announced size allocates nothing.
-    const size_t old = in.message->header.size();
-    in.message->header.resize(old + bytes);
-    to = in.message->header.data() + old;
+    in.message->header.resize(bytes);
+    to = in.message->header.data();
   } else {
     const Tensor& tensor =
         in.message->tensors[static_cast<size_t>(part.tensor)];
@@ -296,6 +300,7 @@ absl::Status Receiver::Settle(Incoming& in, int tensor) {
 void Receiver::Finish(Incoming& in, Batch& batch) {
   batch.small = batch.small || in.parts.empty();
   if (in.awaited.empty()) {
+    if (in.header_is_last_tensor) RestoreHeader(*in.message);
     batch.bytes += in.bytes;
     batch.messages.push_back(*std::move(in.message));
   } else {
@@ -303,7 +308,8 @@ void Receiver::Finish(Incoming& in, Batch& batch) {
                           .awaited = std::exchange(in.awaited, {}),
                           .bytes = in.bytes,
                           .bytes_here = in.bytes - in.imported_bytes,
-                          .small = in.parts.empty()});
+                          .small = in.parts.empty(),
+                          .header_is_last_tensor = in.header_is_last_tensor});
   }
   in.message.reset();
 }

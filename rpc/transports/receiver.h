@@ -66,6 +66,7 @@ class Receiver {
   // A message of which something is missing, or the one that is just read.
   struct Incoming {
     std::optional<Message> message;
+    bool header_is_last_tensor = false;
     uint64_t bytes = 0;
     std::vector<Future<void>> awaited;
     uint64_t imported_bytes = 0;  // by channels
