@@ -21,7 +21,7 @@
 namespace baton::rpc {
 
 // Raises the soft limit of descriptors to the hard one, once per process: a
-// worker needs up to four for each peer. Programs that call select() must have
+// worker needs up to three for each peer. Programs that call select() must have
 // opened their descriptors before.
 void RaiseDescriptorLimit();
 

@@ -3,9 +3,11 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -16,7 +18,7 @@
 #include "rpc/channels/channel_info.h"
 #include "rpc/channels/message_ring.h"
 
-// Channels carry tensors from one process to another faster than the streams of
+// Channels carry tensors from one process to another faster than the stream of
 // a connection can: through shared memory, or by opening another process's GPU
 // memory. A message refers to such a tensor by a ticket; the channel carries
 // the elements. docs/transport.md describes the life of such a tensor.
@@ -58,8 +60,7 @@ struct Imported {
 class ChannelPort {
  public:
   virtual ~ChannelPort() = default;
-  // Delivers `payload` to the other end's OnControl, in order, on the control
-  // stream.
+  // Delivers `payload` to the other end's OnControl, in order.
   virtual void SendControl(std::string payload) = 0;
   // Passes `lease` to the other end's OnReleased, batched with others, within
   // about 1 ms.
@@ -73,7 +74,7 @@ class ChannelPort {
   // Reports that tensors that were sent will not arrive. The connection must
   // end, so that whatever waits for them fails; OnLost follows.
   virtual void Broke(std::string) {}
-  // Hand over the rings for small messages, which then bypass the streams: the
+  // Hand over the rings for small messages, which then bypass the stream: the
   // ring that this end reads, and the ring that it may write. Each is called at
   // most once.
   virtual void RingFrom(RingEndIn) {}
@@ -167,6 +168,11 @@ class ChannelKind {
 // Returns the tensor of spec's dtype, shape and format whose elements lie from
 // the beginning of `storage` without gaps. Throws if it does not fit.
 Tensor DenseView(std::shared_ptr<Storage> storage, const TensorSpec& spec);
+
+// Returns InvalidArgument unless these bytes of a tensor are valid elements:
+// those of a bool may only be 0 and 1, as reading another one would be
+// undefined behaviour.
+absl::Status CheckElements(DType dtype, std::span<const std::byte> bytes);
 
 // Returns the spec of `tensor` once its elements are laid out without gaps.
 TensorSpec SpecOf(const Tensor& tensor);

@@ -101,7 +101,7 @@ bool SharedMemoryEnd::PassHeartbeat() {
 absl::StatusOr<bool> SharedMemoryEnd::PassRing() {
   if (wakeup_ == nullptr || std::exchange(ring_passed_, true)) return false;
   auto ring = RingWriter::Make();
-  if (!ring.ok()) return false;  // the streams serve instead
+  if (!ring.ok()) return false;  // the stream serves instead
   RETURN_IF_ERROR(connection_->Send((*ring)->fd()));
   RETURN_IF_ERROR(connection_->Send(wakeup_->fd()));
   ring_ = *std::move(ring);

@@ -29,10 +29,7 @@ constexpr uint64_t kTcpMostSent = uint64_t{256} << 20;  // or one tensor
 }  // namespace
 
 std::optional<Ticket> TcpSends::Export(const Tensor& tensor) {
-  if (!tensor.device().is_cpu() || tensor.dtype() == DType::kBool ||
-      tensor.nbytes() == 0) {
-    return std::nullopt;
-  }
+  if (!tensor.device().is_cpu() || tensor.nbytes() == 0) return std::nullopt;
   Item item{.read = std::make_unique<PendingRead>(
                 tensor.Contiguous(tensor.SuggestFormat()))};
   const uint64_t bytes = item.bytes();
@@ -151,7 +148,7 @@ constexpr uint64_t kTcpMostAwaited = uint64_t{1} << 30;  // or one tensor
 
 absl::StatusOr<Imported> TcpReceipts::Import(const TensorSpec& spec,
                                              uint64_t lease, uint64_t bytes) {
-  if (spec.dtype == DType::kBool || bytes == 0 || bytes != spec.bytes) {
+  if (bytes == 0 || bytes != spec.bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of ", spec.bytes, " bytes in ", bytes));
   }
@@ -215,6 +212,11 @@ absl::StatusOr<TcpReceipts::Read> TcpReceipts::ReadFrom(TcpStream& stream) {
   ASSIGN_OR_RETURN(const size_t bytes, stream.Read(wanted));
   if (bytes == 0) return Read{.empty = true};
   const size_t here = std::min(bytes, parts[0].iov_len);
+  if (receipt_.has_value()) {
+    RETURN_IF_ERROR(CheckElements(
+        receipt_->tensor.dtype(),
+        {static_cast<const std::byte*>(parts[0].iov_base), here}));
+  }
   Read read{.came = Advance(here)};
   if (bytes > here) {
     head_ = next;

@@ -32,8 +32,8 @@ struct TcpHead {
 // Elements are read from the tensor until they are written. Thread-safe.
 class TcpSends {
  public:
-  // Returns nothing for GPU tensors, for bools, whose bytes may only be 0 or 1,
-  // and if too much is waiting already. A tensor with gaps is copied.
+  // Returns nothing for GPU tensors and if too much is waiting already. A
+  // tensor with gaps is copied.
   std::optional<Ticket> Export(const Tensor& tensor);
   void Withdraw(uint64_t lease);
   // Sends the tensor after the earlier ones; see Channel::Send.

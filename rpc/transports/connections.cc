@@ -219,7 +219,7 @@ grpc::Status Connections::CheckRoom(const std::string& peer) const {
   }
   if (enough.ok() &&
       (!acceptor->MayOpen(peer) || static_cast<size_t>(host.streams.count()) >
-                                       kMaxUnauthenticated + 4 * known)) {
+                                       kMaxUnauthenticated + 2 * known)) {
     enough = absl::ResourceExhaustedError("too many connections");
   }
   if (enough.ok()) return grpc::Status::OK;

@@ -95,7 +95,7 @@ absl::StatusOr<FrameHeader> FrameReader::ReadHeader() {
   FrameHeader header{static_cast<FrameKind>(bytes[4]),
                      LittleEndian<uint32_t>(bytes + 8),
                      LittleEndian<uint64_t>(bytes + 12)};
-  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kProof);
+  constexpr auto kLast = static_cast<uint8_t>(FrameKind::kResume);
   if (bytes[4] < 1 || bytes[4] > kLast || bytes[5] != 0 || bytes[6] != 0 ||
       bytes[7] != 0) {
     return absl::InvalidArgumentError(

@@ -27,6 +27,8 @@ enum class FrameKind : uint8_t {
   kRing = 8,
   kChallenge = 9,
   kProof = 10,
+  kPause = 11,
+  kResume = 12,
 };
 
 inline constexpr size_t kFrameHeaderBytes = 20;

@@ -86,8 +86,8 @@ struct GrpcOptions {
   Security security = {};
 };
 
-// Makes a transport over gRPC: small messages use one stream per pair of
-// workers, and large tensors travel in chunks on a second one
+// Makes a transport over gRPC: each pair of workers has one stream, and large
+// tensors travel by channels beside it or, without any, in chunks
 // (docs/transport.md). It also serves grpc.health.v1 from Start to Shutdown. If
 // it cannot or must not listen, the error is one line that names the address.
 absl::StatusOr<std::unique_ptr<Transport>> MakeGrpcTransport(

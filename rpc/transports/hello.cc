@@ -19,7 +19,7 @@
 namespace baton::rpc {
 namespace {
 
-constexpr uint32_t kVersion = 9;
+constexpr uint32_t kVersion = 10;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 
@@ -157,7 +157,6 @@ std::string Serialize(const Hello& hello) {
   ToWire(hello.self, *out.mutable_self());
   out.set_to_name(hello.to_name);
   out.set_to_incarnation(hello.to_incarnation);
-  out.set_stream(hello.bulk ? wire::STREAM_BULK : wire::STREAM_CONTROL);
   out.set_attempt(hello.attempt);
   out.set_lease_ms(hello.lease.count());
   ToWire(hello.channels, out);
@@ -203,16 +202,12 @@ absl::StatusOr<Hello> ParseHello(const std::string& meta) {
     return absl::InvalidArgumentError("a hello that does not parse");
   }
   ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
-  if (in.stream() != wire::STREAM_CONTROL && in.stream() != wire::STREAM_BULK) {
-    return absl::InvalidArgumentError("a hello for an unknown kind of stream");
-  }
   return Hello{.version = in.version(),
                .cluster = Printable(in.cluster()),
                .registry_digest = in.registry_digest(),
                .self = std::move(self),
                .to_name = Printable(in.to_name()),
                .to_incarnation = in.to_incarnation(),
-               .bulk = in.stream() == wire::STREAM_BULK,
                .attempt = in.attempt(),
                .lease = Lease(in.lease_ms()),
                .channels = OffersIn(in),

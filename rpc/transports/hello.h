@@ -34,7 +34,6 @@ struct Hello {
   WorkerInfo self = {};
   std::string to_name = {};
   uint64_t to_incarnation = 0;
-  bool bulk = false;
   uint64_t attempt = 0;
   std::chrono::milliseconds lease{0};
   std::vector<ChannelOffer> channels = {};

@@ -4,6 +4,7 @@
 #include "rpc/transports/link.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -86,26 +87,21 @@ void Link::Send(std::shared_ptr<Outgoing> message) {
     deliveries_->Post();
     return;
   }
-  StreamState& state = message->bulk() ? bulk_ : control_;
-  state.queue.push_back(std::move(message));
+  if (state_ == State::kUp && RefuseIfTooLargeLocked(*message)) return;
+  Queue& queue = message->chunked() ? stream_.large : stream_.small;
+  queue.push_back(std::move(message));
   if (state_ == State::kIdle) {
     StartDialLocked();
   } else {
-    PumpLocked(state);
+    PumpLocked();
   }
 }
 
 size_t Link::StreamState::UnderWay() const {
   size_t bytes = 0;
   for (const auto& message : in_flight) bytes += message->bytes();
-  if (!queue.empty() && queue.front()->begun()) bytes += queue.front()->bytes();
+  if (!large.empty() && large.front()->begun()) bytes += large.front()->bytes();
   return bytes;
-}
-
-Link::StreamState* Link::Find(const GrpcStream& stream) {
-  if (control_.stream.get() == &stream) return &control_;
-  if (bulk_.stream.get() == &stream) return &bulk_;
-  return nullptr;
 }
 
 std::shared_ptr<TensorChannels> Link::channels() const {
@@ -115,12 +111,11 @@ std::shared_ptr<TensorChannels> Link::channels() const {
 
 void Link::OnWritten(GrpcStream& stream) {
   MutexLock lock(mutex_);
-  StreamState* state = Find(stream);
-  if (state == nullptr) return;
-  state->writing = false;
-  for (const auto& message : state->in_flight) HasLeftLocked(message);
-  state->in_flight.clear();
-  PumpLocked(*state);
+  if (stream_.grpc.get() != &stream) return;
+  stream_.writing = false;
+  for (const auto& message : stream_.in_flight) HasLeftLocked(message);
+  stream_.in_flight.clear();
+  PumpLocked();
 }
 
 void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
@@ -131,51 +126,65 @@ void Link::HasLeftLocked(const std::shared_ptr<Outgoing>& message) {
   if (message->awaits_channels()) leaving_.push_back(message);
 }
 
-// Refuses what the peer would break the connection for.
-bool Link::RefuseTooLargeLocked(StreamState& state) {
-  const Outgoing& message = *state.queue.front();
+bool Link::RefuseIfTooLargeLocked(Outgoing& message) const {
   if (peer_max_bytes_ == 0 || message.bytes() <= peer_max_bytes_) return false;
-  state.queue.front()->Fail(absl::ResourceExhaustedError(absl::StrCat(
+  message.Fail(absl::ResourceExhaustedError(absl::StrCat(
       "a message of ", message.bytes(), " bytes; worker ", peer_.name,
       " takes at most ", peer_max_bytes_, " (its --max_message_bytes)")));
-  state.queue.pop_front();
   return true;
 }
 
-void Link::PumpLocked(StreamState& state) {
-  if (&state == &control_) {
-    TakeUpRingLocked();
-    if (ring_out_ != nullptr) {
-      PumpRingLocked();
-      return;
-    }
+void Link::TakeLocked(Queue& queue, size_t budget,
+                      std::vector<grpc::Slice>& out) {
+  while (!queue.empty() && budget > 0) {
+    if (!Outgoing::Take(queue.front(), budget, out)) break;
+    stream_.in_flight.push_back(std::move(queue.front()));
+    queue.pop_front();
   }
-  if (state.writing) return;
-  if (!state.proof.empty()) {
-    state.writing = true;
-    state.stream->Write(EncodeProof(std::exchange(state.proof, {})));
-    return;
-  }
-  if (!state.ready) return;
+}
+
+// Small messages and chunks are not written together, because the peer gets
+// nothing of a write before all of it has arrived.
+std::vector<grpc::Slice> Link::NextWriteLocked() {
   std::vector<grpc::Slice> slices;
-  size_t budget = &state == &bulk_ ? kChunkBytes : kControlWriteBytes;
-  if (&state == &control_ && channels_ != nullptr) {
+  if (stream_.pauses != stream_.told_pauses) {
+    stream_.told_pauses = stream_.pauses;
+    slices.push_back(
+        MetaSlice(stream_.pauses ? FrameKind::kPause : FrameKind::kResume, ""));
+  }
+  const bool large = !stream_.large.empty() && !stream_.peer_pauses;
+  const bool turn_of_large = std::exchange(stream_.large_next, false) && large;
+  if (!turn_of_large && ring_out_ == nullptr) {
     const std::string said = channels_->TakeFrame();
     if (!said.empty()) slices.push_back(MetaSlice(FrameKind::kChannel, said));
+    TakeLocked(stream_.small, kControlWriteBytes, slices);
   }
-  while (!state.queue.empty() && budget > 0) {
-    if (RefuseTooLargeLocked(state)) continue;
-    if (!Outgoing::Take(state.queue.front(), budget, slices)) break;
-    state.in_flight.push_back(std::move(state.queue.front()));
-    state.queue.pop_front();
+  stream_.large_next = !slices.empty();
+  if (slices.empty() && large) TakeLocked(stream_.large, kChunkBytes, slices);
+  return slices;
+}
+
+void Link::WriteLocked(grpc::ByteBuffer frames) {
+  stream_.writing = true;
+  stream_.grpc->Write(std::move(frames));
+}
+
+void Link::PumpLocked() {
+  TakeUpRingLocked();
+  if (ring_out_ != nullptr) PumpRingLocked();
+  if (stream_.writing) return;
+  if (!stream_.proof.empty()) {
+    WriteLocked(EncodeProof(std::exchange(stream_.proof, {})));
+    return;
   }
+  if (!stream_.ready) return;
+  const std::vector<grpc::Slice> slices = NextWriteLocked();
   if (slices.empty()) {
     PumpGoodbyeLocked();
     return;
   }
-  state.writing = true;
-  if (&state == &control_) failure_detector_.Spoke();
-  state.stream->Write(grpc::ByteBuffer(slices.data(), slices.size()));
+  failure_detector_.Spoke();
+  WriteLocked(grpc::ByteBuffer(slices.data(), slices.size()));
 }
 
 void Link::PumpChannels() {
@@ -185,11 +194,17 @@ void Link::PumpChannels() {
     if (!broken.empty())
       return BreakLocked(LostLocked(absl::UnavailableError(broken)), true);
   }
-  PumpLocked(control_);
+  PumpLocked();
 }
 
 void Link::BecomeUpLocked(milliseconds lease, uint64_t max_bytes) {
   peer_max_bytes_ = max_bytes;
+  for (Queue* queue : {&stream_.small, &stream_.large}) {
+    for (auto& message : std::exchange(*queue, {})) {
+      if (!RefuseIfTooLargeLocked(*message))
+        queue->push_back(std::move(message));
+    }
+  }
   state_ = State::kUp;
   was_up_ = true;
   failure_detector_ = FailureDetector(host_.options.lease, lease, Clock::now());
@@ -235,10 +250,8 @@ void Link::BeatLocked() {
   // A write under way serves as a beat: either more will arrive or the peer
   // reads nothing. Beats continue after a goodbye, since the peer may still
   // wait for tensors of earlier messages.
-  if (due.speak && control_.ready && !control_.writing) {
-    control_.writing = true;
-    control_.stream->Write(MetaFrame(FrameKind::kBeat, ""));
-  }
+  if (due.speak && stream_.ready && !stream_.writing)
+    WriteLocked(MetaFrame(FrameKind::kBeat, ""));
   AwaitBeatLocked();
 }
 
@@ -247,22 +260,15 @@ absl::Status Link::LostLocked(const absl::Status& why) const {
                                              peer_.name, ": ", why.message()));
 }
 
-// Only once both streams are empty, because the peer then closes the link.
+// Only once all messages have left, because the peer then closes the link. It
+// reads the rest of the ring before it handles the goodbye.
 void Link::PumpGoodbyeLocked() {
-  if (!saying_goodbye_ || state_ != State::kUp) return;
-  for (StreamState* state : {&control_, &bulk_}) {
-    if (state->writing || !state->queue.empty()) return;
+  if (!saying_goodbye_ || state_ != State::kUp || !stream_.ready) return;
+  if (stream_.writing || in_ring_ != nullptr || !stream_.small.empty() ||
+      !stream_.large.empty() || std::exchange(stream_.goodbye_sent, true)) {
+    return;
   }
-  if (in_ring_ != nullptr) return;
-  for (StreamState* state : {&control_, &bulk_}) {
-    if (!state->ready || std::exchange(state->goodbye_sent, true)) continue;
-    if (state == &control_ && ring_out_ != nullptr) {
-      AddToRingLocked(MetaBytes(FrameKind::kGoodbye, ""));
-      continue;
-    }
-    state->writing = true;
-    state->stream->Write(MetaFrame(FrameKind::kGoodbye, ""));
-  }
+  WriteLocked(MetaFrame(FrameKind::kGoodbye, ""));
 }
 
 void Link::BeginGoodbye() {
@@ -279,7 +285,7 @@ void Link::BeginGoodbye() {
 void Link::OnBroken(GrpcStream& stream, const absl::Status& why) {
   ReadRestOfRing();
   MutexLock lock(mutex_);
-  if (Find(stream) == nullptr) return;
+  if (stream_.grpc.get() != &stream) return;
   if (state_ == State::kUp) {
     BreakLocked(LostLocked(why), true);
   } else {
@@ -318,10 +324,9 @@ std::optional<Link::Incarnations> Link::CloseUnlessUp(uint64_t incarnation,
 }
 
 void Link::BreakLocked(const absl::Status& why, bool tell) {
-  for (StreamState* state : {&control_, &bulk_}) {
-    if (state->stream == nullptr) continue;
-    if (state->writing) state->stream->Owes(peer_.name, state->UnderWay());
-    state->stream->Close();
+  if (stream_.grpc != nullptr) {
+    if (stream_.writing) stream_.grpc->Owes(peer_.name, stream_.UnderWay());
+    stream_.grpc->Close();
   }
   DropRingsLocked();
   // Kept until their failure may be reported.
@@ -354,12 +359,12 @@ void Link::BreakLocked(const absl::Status& why, bool tell) {
 
 std::vector<std::shared_ptr<Outgoing>> Link::TakeQueuesLocked() {
   std::vector<std::shared_ptr<Outgoing>> messages;
+  const auto to = std::back_inserter(messages);
   if (in_ring_ != nullptr) messages.push_back(std::exchange(in_ring_, nullptr));
-  for (StreamState* state : {&control_, &bulk_}) {
-    for (auto& message : state->in_flight) messages.push_back(message);
-    for (auto& message : state->queue) messages.push_back(message);
-    *state = StreamState();
-  }
+  StreamState ended = std::exchange(stream_, StreamState());
+  std::move(ended.in_flight.begin(), ended.in_flight.end(), to);
+  std::move(ended.small.begin(), ended.small.end(), to);
+  std::move(ended.large.begin(), ended.large.end(), to);
   return messages;
 }
 

@@ -56,11 +56,16 @@ void AwaitIdle(LinkHost& host, const std::vector<std::shared_ptr<Link>>& links,
 //              its answer to ours--> up    (when both dial at once, the stream
 //                                           of the lower name is kept)
 //   dialing  --no answer in time-->  idle  (waiting messages fail)
-//   up       --a stream breaks, or
+//   up       --the stream breaks, or
 //              the peer is silent--> idle  (OnPeerLost; all messages fail)
 //
 // Attempts to connect are numbered, so that a hello that a newer connection has
-// overtaken cannot break that connection. Thread-safe.
+// overtaken cannot break that connection.
+//
+// Small messages and chunks of large ones are written to the stream in turns.
+// While messages that wait for tensors of channels (PendingMessages) hold too
+// many bytes, the peer is asked to pause its large messages; small ones, which
+// may bring what is waited for, go on. Thread-safe.
 class Link final : public GrpcStreamObserver,
                    public std::enable_shared_from_this<Link> {
  public:
@@ -101,9 +106,11 @@ class Link final : public GrpcStreamObserver,
   enum class State { kIdle, kDialing, kUp };
   using Clock = std::chrono::steady_clock;
 
-  // One of the two streams and the messages that wait for it.
+  using Queue = std::deque<std::shared_ptr<Outgoing>>;
+
+  // The stream and the messages that wait for it.
   struct StreamState {
-    std::shared_ptr<GrpcStream> stream;
+    std::shared_ptr<GrpcStream> grpc;
     bool ready = false;  // the hello and its answer have been exchanged
     bool writing = false;
     bool goodbye_sent = false;
@@ -112,7 +119,12 @@ class Link final : public GrpcStreamObserver,
     // proved that it knows the token; then our proof, until it is written.
     std::string hello;
     std::string proof;
-    std::deque<std::shared_ptr<Outgoing>> queue;
+    Queue small, large;        // messages without and with chunks
+    bool large_next = false;   // it is the turn of the large ones
+    bool peer_pauses = false;  // it wants no more large messages for now
+    // Whether this end wants none, and what it has told the peer of that.
+    bool pauses = false;
+    bool told_pauses = false;
     std::vector<std::shared_ptr<Outgoing>> in_flight;
 
     // The bytes of messages that gRPC has begun to send.
@@ -124,18 +136,13 @@ class Link final : public GrpcStreamObserver,
   Link(LinkHost& host, const WorkerInfo& peer, Incarnations past)
       : host_(host), peer_(peer), past_(std::move(past)) {}
 
-  StreamState* Find(const GrpcStream& stream)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
   void StartDialLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TryLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<GrpcStream> DialStreamLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Dials a stream and sends the hello as its first frame.
-  void SayHelloLocked(StreamState& state, Hello hello)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void DialBulkLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SayHelloLocked(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status UnreachableLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -152,29 +159,26 @@ class Link final : public GrpcStreamObserver,
   static absl::Status HearChannels(
       const std::shared_ptr<TensorChannels>& channels,
       const Receiver::Batch& batch);
-  absl::Status HandleStreamLocked(StreamState& state, Receiver::Batch& batch)
+  absl::Status CheckBesideRingLocked(const Receiver::Batch& batch) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status HandleLocked(StreamState& state, Receiver::Batch& batch,
-                            bool may_open_ring)
+  absl::Status HandleLocked(Receiver::Batch& batch, bool from_ring)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void GoodbyeReceivedLocked(StreamState& state)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GoodbyeReceivedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PeerHasShutDownLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status OpenRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads messages of about `most` bytes.
   void ReadRing(RingReceiver& ring, size_t most);
   void ReadRestOfRing();
   void Deliver();
-  // Whether more of this stream may be read. Held messages do not stop the
-  // control stream, which brings what they wait for.
-  bool HasRoom(bool control) const;
   // Called when there may be room again.
   void ResumeReading();
+  // Asks the peer to pause or resume its large messages, if that has changed.
+  void PauseLargeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Sending through the ring (link_ring.cc). Once there is a ring, it carries
-  // all of the control stream's frames but beats. The functions that return
-  // bool return true if all that was added has left; otherwise the link may
-  // have broken.
+  // small messages and the frames of channels. The functions that return bool
+  // return true if all that was added has left; otherwise the link may have
+  // broken.
   void TakeUpRingLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AddToRingLocked(std::string_view frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -185,16 +189,13 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Returns Unauthenticated if the peer does not prove that it knows the token.
-  absl::Status OnChallengeLocked(StreamState& state, const Challenge& challenge)
+  absl::Status OnChallengeLocked(const Challenge& challenge)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status OnAnswerLocked(StreamState& state, const HelloAnswer& answer)
+  absl::Status OnAnswerLocked(const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ConnectedLocked(const HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict JudgeControlLocked(const Hello& hello)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool WantsBulkLocked(const Hello& hello)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Verdict JudgeLocked(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the peer's present incarnation has ended.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RememberIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -207,9 +208,18 @@ class Link final : public GrpcStreamObserver,
   // Called when the channels have frames to send.
   void PumpChannels();
 
-  bool RefuseTooLargeLocked(StreamState& state)
+  // Fails a message for which the peer would break the connection, and returns
+  // true.
+  bool RefuseIfTooLargeLocked(Outgoing& message) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PumpLocked(StreamState& state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes from the queue what one write may hold.
+  void TakeLocked(Queue& queue, size_t budget, std::vector<grpc::Slice>& out)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<grpc::Slice> NextWriteLocked()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WriteLocked(grpc::ByteBuffer frames)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PumpLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PumpGoodbyeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the link has become up. The peer has this lease and accepts
   // messages of up to `max_bytes`.
@@ -223,7 +233,7 @@ class Link final : public GrpcStreamObserver,
   // fails the messages of the link.
   void BreakLocked(const absl::Status& why, bool tell)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Takes all messages that wait or are being sent, and resets the streams.
+  // Takes all messages that wait or are being sent, and resets the stream.
   std::vector<std::shared_ptr<Outgoing>> TakeQueuesLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailQueuesLocked(const absl::Status& why)
@@ -239,8 +249,7 @@ class Link final : public GrpcStreamObserver,
   WorkerInfo peer_ ABSL_GUARDED_BY(mutex_);
   Incarnations past_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
-  StreamState control_ ABSL_GUARDED_BY(mutex_);
-  StreamState bulk_ ABSL_GUARDED_BY(mutex_);
+  StreamState stream_ ABSL_GUARDED_BY(mutex_);
   bool saying_goodbye_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status closed_ ABSL_GUARDED_BY(mutex_);  // why; OK while open
 
@@ -273,10 +282,9 @@ class Link final : public GrpcStreamObserver,
   uint64_t peer_max_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // 0 if unknown
   uint64_t times_up_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Numbers of attempts: our last one, the peer's one in use, and the peer's
-  // last one that was overtaken.
+  // Numbers of attempts: our last one, and the peer's last one that was
+  // accepted or overtaken.
   uint64_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t accepted_attempt_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t stale_attempt_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -100,23 +100,22 @@ std::shared_ptr<GrpcStream> Link::DialStreamLocked() {
 }
 
 void Link::StreamState::CloseStream() {
-  if (stream != nullptr) stream->Close();
-  stream = nullptr;
+  if (grpc != nullptr) grpc->Close();
+  grpc = nullptr;
   writing = false;
   hello.clear();
   proof.clear();
 }
 
-void Link::SayHelloLocked(StreamState& state, Hello hello) {
-  state.CloseStream();
+void Link::SayHelloLocked(Hello hello) {
+  stream_.CloseStream();
   if (!host_.options.security.token.empty()) {
     // A hello without a nonce is refused.
     if (const auto nonce = NewKey(); nonce.ok()) hello.nonce = *nonce;
-    state.hello = Serialize(hello);
+    stream_.hello = Serialize(hello);
   }
-  state.stream = DialStreamLocked();
-  state.writing = true;
-  state.stream->Write(Encode(hello));
+  stream_.grpc = DialStreamLocked();
+  WriteLocked(Encode(hello));
 }
 
 void Link::TryLocked() {
@@ -124,18 +123,11 @@ void Link::TryLocked() {
   Hello hello = MakeHello(host_.options, host_.self, peer_);
   hello.attempt = attempt_;
   hello.channels = offers_ = OffersOf(host_.kinds);
-  SayHelloLocked(control_, std::move(hello));
+  SayHelloLocked(std::move(hello));
   AfterLocked(std::min(kAnswerTimeout, std::chrono::ceil<milliseconds>(std::max(
                                            dial_deadline_ - Clock::now(),
                                            Clock::duration(kFirstRetry)))),
               &Link::TimedOutLocked);
-}
-
-void Link::DialBulkLocked() {
-  Hello hello = MakeHello(host_.options, host_.self, peer_);
-  hello.attempt = attempt_;
-  hello.bulk = true;
-  SayHelloLocked(bulk_, std::move(hello));
 }
 
 void Link::AfterLocked(milliseconds delay, void (Link::*then)()) {
@@ -156,7 +148,7 @@ void Link::TimedOutLocked() {
 }
 
 void Link::AttemptFailedLocked(const absl::Status& why) {
-  control_.CloseStream();
+  stream_.CloseStream();
   last_failure_ = ExplainFailure(host_.options.security, peer_.name, why);
   if (absl::IsUnauthenticated(last_failure_)) {
     DialFailedLocked(UnreachableLocked());
@@ -185,15 +177,14 @@ void Link::RestLocked() {
 }
 
 void Link::DialFailedLocked(const absl::Status& why) {
-  control_.CloseStream();
+  stream_.CloseStream();
   FailQueuesLocked(why);
   BecomeIdleLocked();
 }
 
-absl::Status Link::OnChallengeLocked(StreamState& state,
-                                     const Challenge& challenge) {
+absl::Status Link::OnChallengeLocked(const Challenge& challenge) {
   const std::string& token = host_.options.security.token;
-  const std::string hello = std::exchange(state.hello, {});
+  const std::string hello = std::exchange(stream_.hello, {});
   if (hello.empty()) {
     return absl::InvalidArgumentError("a challenge at the wrong time");
   }
@@ -204,38 +195,27 @@ absl::Status Link::OnChallengeLocked(StreamState& state,
   // The challenger may know the token because it is this worker itself, to
   // which somebody has relayed this worker's hello.
   if (challenge.self.name != peer_.name) {
-    return OnAnswerLocked(
-        state, {.verdict = Verdict::kNotMe,
-                .text = absl::StrCat("worker ", challenge.self.name,
-                                     " lives where worker ", peer_.name,
-                                     " was expected")});
+    return OnAnswerLocked({.verdict = Verdict::kNotMe,
+                           .text = absl::StrCat("worker ", challenge.self.name,
+                                                " lives where worker ",
+                                                peer_.name, " was expected")});
   }
-  state.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
-  PumpLocked(state);
+  stream_.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
+  PumpLocked();
   return absl::OkStatus();
 }
 
-absl::Status Link::OnAnswerLocked(StreamState& state,
-                                  const HelloAnswer& answer) {
-  if (!state.hello.empty() && answer.verdict != Verdict::kUnproven) {
+absl::Status Link::OnAnswerLocked(const HelloAnswer& answer) {
+  if (!stream_.hello.empty() && answer.verdict != Verdict::kUnproven) {
     return TokensDiffer("it does not prove to know the cluster token");
   }
   const absl::Status text = absl::UnavailableError(answer.text);
-  if (&state == &bulk_) {
-    if (answer.verdict == Verdict::kOk) {
-      state.ready = true;
-      PumpLocked(state);
-    } else {
-      BreakLocked(LostLocked(text), true);
-    }
-    return absl::OkStatus();
-  }
   switch (answer.verdict) {
     case Verdict::kOk:
       ConnectedLocked(answer);
       break;
     case Verdict::kYield:
-      control_.CloseStream();
+      stream_.CloseStream();
       AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
       break;
     case Verdict::kRefused:
@@ -272,11 +252,10 @@ void Link::ConnectedLocked(const HelloAnswer& answer) {
   stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
   BecomeUpLocked(answer.lease, answer.max_message_bytes);
   traffic_.detail = targets_[target_];
-  control_.ready = true;
-  DialBulkLocked();
+  stream_.ready = true;
   OpenChannelsLocked(true, offers_, answer.channels);
   channels_->Start();
-  PumpLocked(control_);
+  PumpLocked();
 }
 
 bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
@@ -288,9 +267,7 @@ bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
                                          .self = host_.self}));
     return false;
   }
-  const Verdict verdict =
-      hello.bulk ? (WantsBulkLocked(hello) ? Verdict::kOk : Verdict::kStale)
-                 : JudgeControlLocked(hello);
+  const Verdict verdict = JudgeLocked(hello);
   HelloAnswer answer{.verdict = verdict,
                      .self = host_.self,
                      .lease = host_.options.lease,
@@ -303,22 +280,17 @@ bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
     stream->CloseWith(Encode(answer));
     return false;
   }
-  if (!hello.bulk) {
-    if (state_ == State::kUp) {
-      BreakLocked(LostLocked(absl::UnavailableError("it connected anew")),
-                  true);
-    }
-    control_.CloseStream();
-    stale_attempt_ = accepted_attempt_ = hello.attempt;
-    answer.abandoned_attempt = attempt_;
-    answer.channels = OffersOf(host_.kinds);
-    BecomeUpLocked(hello.lease, hello.max_message_bytes);
-    OpenChannelsLocked(false, answer.channels, hello.channels);
-    traffic_.detail = "dialed by the peer";
-  }
-  StreamState& state = hello.bulk ? bulk_ : control_;
-  state.stream = stream;
-  state.ready = state.writing = true;
+  if (state_ == State::kUp)
+    BreakLocked(LostLocked(absl::UnavailableError("it connected anew")), true);
+  stream_.CloseStream();
+  stale_attempt_ = hello.attempt;
+  answer.abandoned_attempt = attempt_;
+  answer.channels = OffersOf(host_.kinds);
+  BecomeUpLocked(hello.lease, hello.max_message_bytes);
+  OpenChannelsLocked(false, answer.channels, hello.channels);
+  traffic_.detail = "dialed by the peer";
+  stream_.grpc = stream;
+  stream_.ready = stream_.writing = true;
   if (!stream->SetObserver(shared_from_this())) {
     BreakLocked(LostLocked(absl::UnavailableError("it closed at once")), true);
     return false;
@@ -343,7 +315,7 @@ void Link::OpenChannelsLocked(bool dialed,
                                          }});
 }
 
-Verdict Link::JudgeControlLocked(const Hello& hello) {
+Verdict Link::JudgeLocked(const Hello& hello) {
   if (peer_.incarnation != hello.self.incarnation) {
     const bool another = peer_.incarnation != 0;
     // A process that was hung must not end its successor's connection.
@@ -358,7 +330,7 @@ Verdict Link::JudgeControlLocked(const Hello& hello) {
     if (peer_.address.empty()) peer_.address = address;
   }
   if (hello.attempt <= stale_attempt_) return Verdict::kStale;
-  const bool we_dial = state_ == State::kDialing && control_.stream != nullptr;
+  const bool we_dial = state_ == State::kDialing && stream_.grpc != nullptr;
   if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
   return Verdict::kOk;
 }
@@ -374,12 +346,6 @@ void Link::ForgetIncarnationLocked() {
                   absl::StrCat("worker ", peer_.name, " has started again")),
               true);
   stale_attempt_ = 0;
-}
-
-bool Link::WantsBulkLocked(const Hello& hello) {
-  return state_ == State::kUp && bulk_.stream == nullptr &&
-         hello.self.incarnation == peer_.incarnation &&
-         hello.attempt == accepted_attempt_;
 }
 
 }  // namespace baton::rpc

@@ -10,7 +10,7 @@
 #include "rpc/transports/framing.h"
 #include "rpc/transports/link.h"
 
-// Receiving through the streams and the ring.
+// Receiving through the stream and the ring.
 namespace baton::rpc {
 
 absl::Status Link::HearChannels(const std::shared_ptr<TensorChannels>& channels,
@@ -29,7 +29,7 @@ bool Link::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
   std::shared_ptr<TensorChannels> channels;
   {
     MutexLock lock(mutex_);
-    if (Find(stream) == nullptr) return false;
+    if (stream_.grpc.get() != &stream) return false;
     channels = channels_;
   }
   Receiver::Batch batch;
@@ -37,35 +37,36 @@ bool Link::OnFrames(GrpcStream& stream, const grpc::ByteBuffer& frames) {
                                                   host_.options.device);
   // TensorChannels are called without the lock, because imports may take long.
   if (status.ok()) status = HearChannels(channels, batch);
-  bool more = false, control = false;
+  if (status.ok() && batch.Has(FrameKind::kGoodbye)) ReadRestOfRing();
   {
     MutexLock lock(mutex_);
-    StreamState* state = Find(stream);
-    if (state == nullptr) return false;
-    control = state == &control_;
-    if (status.ok()) status = HandleStreamLocked(*state, batch);
+    if (stream_.grpc.get() != &stream) return false;
+    if (status.ok()) status = CheckBesideRingLocked(batch);
+    if (status.ok()) status = HandleLocked(batch, false);
     if (!status.ok()) BadFramesLocked(status);
-    more = Find(stream) != nullptr && HasRoom(control);
   }
   Deliver();
   // The messages that paused the stream may have been delivered by now.
-  return more || HasRoom(control);
-}
-
-bool Link::HasRoom(bool control) const {
-  return deliveries_->has_room() && (control || held_->has_room());
+  return deliveries_->has_room();
 }
 
 void Link::ResumeReading() {
   MutexLock lock(mutex_);
-  for (StreamState* state : {&control_, &bulk_}) {
-    if (state->stream != nullptr && HasRoom(state == &control_))
-      state->stream->ResumeReading();
+  if (deliveries_->has_room()) {
+    if (stream_.grpc != nullptr) stream_.grpc->ResumeReading();
+    if (ring_in_ != nullptr) {
+      ring_in_->set_paused(false);
+      host_.poller->Wake();
+    }
   }
-  if (ring_in_ != nullptr && HasRoom(true)) {
-    ring_in_->set_paused(false);
-    host_.poller->Wake();
-  }
+  PauseLargeLocked();
+}
+
+void Link::PauseLargeLocked() {
+  const bool pauses = !held_->has_room();
+  if (state_ != State::kUp || pauses == stream_.pauses) return;
+  stream_.pauses = pauses;
+  PumpLocked();
 }
 
 void Link::Deliver() {
@@ -92,47 +93,44 @@ void Link::BadFramesLocked(const absl::Status& why) {
   }
 }
 
-// Once the peer writes a ring, its control stream may only carry beats.
-absl::Status Link::HandleStreamLocked(StreamState& state,
-                                      Receiver::Batch& batch) {
-  if (&state == &control_ && ring_in_ != nullptr) {
-    for (const Receiver::Control& control : batch.controls) {
-      if (control.kind == FrameKind::kBeat) continue;
-      return absl::InvalidArgumentError("a frame beside the ring");
-    }
-    if (batch.has_messages()) {
-      return absl::InvalidArgumentError("a message beside the ring");
-    }
-  }
-  return HandleLocked(state, batch, &state == &control_);
+// Once the peer writes a ring, small messages and what channels say are in it.
+absl::Status Link::CheckBesideRingLocked(const Receiver::Batch& batch) const {
+  if (ring_in_ == nullptr) return absl::OkStatus();
+  if (batch.Has(FrameKind::kChannel) || batch.Has(FrameKind::kRing))
+    return absl::InvalidArgumentError("a frame beside the ring");
+  if (batch.small)
+    return absl::InvalidArgumentError("a message beside the ring");
+  return absl::OkStatus();
 }
 
-absl::Status Link::HandleLocked(StreamState& state, Receiver::Batch& batch,
-                                bool may_open_ring) {
+absl::Status Link::HandleLocked(Receiver::Batch& batch, bool from_ring) {
   bool goodbye = false;
   bool ring = false;
   failure_detector_.Heard();
   for (const Receiver::Control& control : batch.controls) {
-    if (control.kind == FrameKind::kHelloAnswer && !state.ready) {
+    if (control.kind == FrameKind::kHelloAnswer && !stream_.ready) {
       ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
-      RETURN_IF_ERROR(OnAnswerLocked(state, answer));
-    } else if (control.kind == FrameKind::kChallenge && !state.ready) {
+      RETURN_IF_ERROR(OnAnswerLocked(answer));
+    } else if (control.kind == FrameKind::kChallenge && !stream_.ready) {
       ASSIGN_OR_RETURN(Challenge challenge, ParseChallenge(control.meta));
-      RETURN_IF_ERROR(OnChallengeLocked(state, challenge));
-    } else if (control.kind == FrameKind::kGoodbye && state.ready &&
-               !state.goodbye_received) {
+      RETURN_IF_ERROR(OnChallengeLocked(challenge));
+    } else if (control.kind == FrameKind::kGoodbye && stream_.ready &&
+               !from_ring && !stream_.goodbye_received) {
       goodbye = true;
-    } else if (control.kind == FrameKind::kRing && state.ready &&
-               may_open_ring) {
+    } else if (control.kind == FrameKind::kRing && stream_.ready &&
+               !from_ring) {
       ring = true;
-    } else if (state.ready && (control.kind == FrameKind::kBeat ||
-                               control.kind == FrameKind::kChannel)) {
+    } else if (stream_.ready && (control.kind == FrameKind::kPause ||
+                                 control.kind == FrameKind::kResume)) {
+      stream_.peer_pauses = control.kind == FrameKind::kPause;
+    } else if (stream_.ready && (control.kind == FrameKind::kBeat ||
+                                 control.kind == FrameKind::kChannel)) {
       continue;
     } else {
       return absl::InvalidArgumentError("a hello at the wrong time");
     }
   }
-  if (batch.has_messages() && !state.ready) {
+  if (batch.has_messages() && !stream_.ready) {
     return absl::InvalidArgumentError("a message before the hello");
   }
   traffic_.messages_received += batch.messages.size();
@@ -147,14 +145,15 @@ absl::Status Link::HandleLocked(StreamState& state, Receiver::Batch& batch,
     RETURN_IF_ERROR(held_->Hold(peer_, std::move(late)));
   }
   if (ring) RETURN_IF_ERROR(OpenRingLocked());
-  if (goodbye) GoodbyeReceivedLocked(state);
+  if (goodbye) GoodbyeReceivedLocked();
+  // The last steps, because the link may break.
+  if (!batch.late.empty()) PauseLargeLocked();
+  if (batch.Has(FrameKind::kResume)) PumpLocked();
   return absl::OkStatus();
 }
 
-void Link::GoodbyeReceivedLocked(StreamState& state) {
-  state.goodbye_received = true;
-  if (!control_.goodbye_received || (!bulk_.goodbye_received && bulk_.ready))
-    return;
+void Link::GoodbyeReceivedLocked() {
+  stream_.goodbye_received = true;
   // Tensors of earlier messages may still arrive.
   const bool later =
       held_->WhenNone([weak = weak_from_this(), times_up = times_up_] {
@@ -193,7 +192,7 @@ void Link::ReadRing(RingReceiver& ring, size_t most) {
     if (status.ok()) status = HearChannels(ring.channels(), batch);
     MutexLock lock(mutex_);
     if (ring_in_.get() != &ring) return;
-    if (status.ok()) status = HandleLocked(control_, batch, false);
+    if (status.ok()) status = HandleLocked(batch, true);
     if (!status.ok()) BadFramesLocked(status);
     ring.set_paused(!deliveries_->has_room());
   }
@@ -202,7 +201,7 @@ void Link::ReadRing(RingReceiver& ring, size_t most) {
   if (deliveries_->has_room()) ring.set_paused(false);
 }
 
-// Bytes that the peer wrote before it ended count like those on a stream.
+// What the peer wrote before it ended counts, even if reading is paused.
 void Link::ReadRestOfRing() {
   std::shared_ptr<RingReceiver> ring;
   {
@@ -210,9 +209,7 @@ void Link::ReadRestOfRing() {
     ring = ring_in_;
   }
   // Once for the bytes that had no room, and once for those in the ring.
-  for (int i = 0; ring != nullptr && ring->Ready() && i < 2; ++i) {
-    ReadRing(*ring, SIZE_MAX);
-  }
+  for (int i = 0; ring != nullptr && i < 2; ++i) ReadRing(*ring, SIZE_MAX);
 }
 
 }  // namespace baton::rpc

@@ -11,8 +11,8 @@
 namespace baton::rpc {
 
 void Link::TakeUpRingLocked() {
-  if (ring_out_ != nullptr || channels_ == nullptr || !control_.ready ||
-      control_.writing || control_.goodbye_sent) {
+  if (ring_out_ != nullptr || channels_ == nullptr || !stream_.ready ||
+      stream_.writing || stream_.goodbye_sent) {
     return;
   }
   auto end = channels_->TakeRingOut();
@@ -21,8 +21,7 @@ void Link::TakeUpRingLocked() {
       std::make_shared<RingSender>(*std::move(end), [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->PumpChannels();
       });
-  control_.writing = true;
-  control_.stream->Write(MetaFrame(FrameKind::kRing, ""));
+  WriteLocked(MetaFrame(FrameKind::kRing, ""));
   LogInfo("worker ", host_.self.name, " -> worker ", peer_.name,
           ": small messages by shared memory");
 }
@@ -65,16 +64,14 @@ void Link::PumpRingLocked() {
   const std::string said = channels_->TakeFrame();
   if (!said.empty() && !AddToRingLocked(MetaBytes(FrameKind::kChannel, said)))
     return;
-  while (!control_.queue.empty()) {
-    if (RefuseTooLargeLocked(control_)) continue;
-    in_ring_ = std::move(control_.queue.front());
-    control_.queue.pop_front();
+  while (!stream_.small.empty()) {
+    in_ring_ = std::move(stream_.small.front());
+    stream_.small.pop_front();
     const std::shared_ptr<Outgoing> message = in_ring_;
     if (!AddToRingLocked(Outgoing::TakeFrame(message))) return;
     in_ring_ = nullptr;
     HasLeftLocked(message);
   }
-  PumpGoodbyeLocked();
 }
 
 void Link::DropRingsLocked() {

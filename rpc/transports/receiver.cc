@@ -62,6 +62,12 @@ absl::StatusOr<DType> DTypeOf(const wire::TensorMeta& meta) {
 
 }  // namespace
 
+bool Receiver::Batch::Has(FrameKind kind) const {
+  return std::any_of(
+      controls.begin(), controls.end(),
+      [kind](const Control& control) { return control.kind == kind; });
+}
+
 absl::Status Receiver::Consume(const grpc::ByteBuffer& buffer,
                                TensorChannels* channels, Batch& batch,
                                Device device) {
@@ -112,24 +118,26 @@ absl::Status Receiver::ReadControl(const FrameHeader& header, FrameReader& in,
   return absl::OkStatus();
 }
 
-absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
+absl::Status Receiver::ReadMessage(const FrameHeader& header,
+                                   FrameReader& frames,
                                    TensorChannels* channels, Batch& batch) {
-  if (message_.has_value()) {
-    return absl::InvalidArgumentError("a message amid the chunks of another");
-  }
   std::string bytes(header.meta_bytes, '\0');
   wire::MessageMeta meta;
-  if (!in.Read(bytes.data(), bytes.size()) || !meta.ParseFromString(bytes)) {
+  if (!frames.Read(bytes.data(), bytes.size()) ||
+      !meta.ParseFromString(bytes)) {
     return absl::InvalidArgumentError("a message whose meta does not parse");
   }
-  if (static_cast<size_t>(meta.tensors_size()) > kMaxTensors) {
+  const int tensors =
+      meta.tensors_size() - (meta.header_is_last_tensor() ? 1 : 0);
+  if (tensors < 0 || static_cast<size_t>(tensors) > kMaxTensors) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a message of ", meta.tensors_size(), " tensors"));
+        absl::StrCat("a message of ", tensors, " tensors"));
   }
-  message_.emplace();
-  message_->tensors.resize(static_cast<size_t>(meta.tensors_size()));
+  Incoming& in = small_;
+  in.message.emplace();
+  in.message->tensors.resize(static_cast<size_t>(meta.tensors_size()));
   std::vector<Part> inline_parts;
-  RETURN_IF_ERROR(Plan(meta, channels, inline_parts));
+  RETURN_IF_ERROR(Plan(in, meta, channels, inline_parts));
   uint64_t inline_bytes = 0;
   for (const Part& part : inline_parts) inline_bytes += part.bytes;
   if (inline_bytes != header.payload_bytes) {
@@ -138,166 +146,172 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header, FrameReader& in,
                      " bytes of inline parts, not ", inline_bytes));
   }
   for (const Part& part : inline_parts) {
-    if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
-    RETURN_IF_ERROR(Append(part, part.bytes, in));
-    RETURN_IF_ERROR(Settle(part.tensor));
+    if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(in, part.tensor));
+    RETURN_IF_ERROR(Append(in, part, part.bytes, frames));
+    RETURN_IF_ERROR(Settle(in, part.tensor));
   }
-  if (parts_.empty()) Finish(batch);
+  if (in.parts.empty()) {
+    Finish(in, batch);
+    return absl::OkStatus();
+  }
+  if (large_.message.has_value()) {
+    return absl::InvalidArgumentError(
+        "a message in chunks amid the chunks of another");
+  }
+  std::swap(small_, large_);
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Plan(const wire::MessageMeta& meta,
+absl::Status Receiver::Plan(Incoming& in, const wire::MessageMeta& meta,
                             TensorChannels* channels,
                             std::vector<Part>& inline_parts) {
-  specs_.clear();
-  for_gpu_.clear();
-  parts_.clear();
-  awaited_.clear();
-  imported_bytes_ = 0;
-  part_ = 0;
-  offset_ = 0;
+  in.specs.clear();
+  in.for_gpu.clear();
+  in.parts.clear();
+  in.awaited.clear();
+  in.imported_bytes = 0;
+  in.part = 0;
+  in.offset = 0;
+  in.header_is_last_tensor = meta.header_is_last_tensor();
   if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
   uint64_t total = meta.header_size();
-  const bool header_chunked = meta.header_chunked() && total > 0;
-  (header_chunked ? parts_ : inline_parts).push_back({-1, total});
+  inline_parts.push_back({-1, total});
   for (int i = 0; i < meta.tensors_size(); ++i) {
     const wire::TensorMeta& entry = meta.tensors(i);
     ASSIGN_OR_RETURN(const DType dtype, DTypeOf(entry));
     ASSIGN_OR_RETURN(uint64_t size,
                      TensorBytes(entry, dtype, max_bytes_ - total, max_bytes_));
     total += size;
-    for_gpu_.push_back(entry.gpu() && device_.is_cuda());
-    specs_.push_back({dtype,
-                      Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
-                      entry.channels_last() ? MemoryFormat::kChannelsLast
-                                            : MemoryFormat::kContiguous,
-                      size, for_gpu_.back()});
+    in.for_gpu.push_back(entry.gpu() && device_.is_cuda());
+    in.specs.push_back({dtype,
+                        Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
+                        entry.channels_last() ? MemoryFormat::kChannelsLast
+                                              : MemoryFormat::kContiguous,
+                        size, in.for_gpu.back()});
     if (entry.channel() != 0) {
-      RETURN_IF_ERROR(Import(entry, i, channels));
+      RETURN_IF_ERROR(Import(in, entry, i, channels));
     } else if (entry.chunked() && size > 0) {
-      parts_.push_back({i, size});
+      in.parts.push_back({i, size});
     } else {
       inline_parts.push_back({i, size});
     }
   }
-  message_bytes_ = total;
+  in.bytes = total;
+  if (in.header_is_last_tensor &&
+      (in.specs.back().dtype != DType::kU8 || in.for_gpu.back())) {
+    return absl::InvalidArgumentError("a header that is not of bytes");
+  }
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Import(const wire::TensorMeta& entry, int tensor,
-                              TensorChannels* channels) {
+absl::Status Receiver::Import(Incoming& in, const wire::TensorMeta& entry,
+                              int tensor, TensorChannels* channels) {
   if (channels == nullptr) {
     return absl::InvalidArgumentError("a tensor by a channel without any");
   }
   const auto index = static_cast<size_t>(tensor);
   ASSIGN_OR_RETURN(
       Imported imported,
-      channels->Import(entry.channel(), specs_[index], entry.ticket()));
-  imported_bytes_ += specs_[index].bytes;
-  message_->tensors[index] = imported.tensor;
-  if (!imported.given.valid()) return Settle(tensor);
-  return Await(tensor, imported);
+      channels->Import(entry.channel(), in.specs[index], entry.ticket()));
+  in.imported_bytes += in.specs[index].bytes;
+  in.message->tensors[index] = imported.tensor;
+  if (!imported.given.valid()) return Settle(in, tensor);
+  return Await(in, tensor, imported);
 }
 
 // A tensor that has not arrived yet is settled when it has.
-absl::Status Receiver::Await(int tensor, const Imported& late) {
-  Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
-  if (values.device().is_cuda() || !for_gpu_[static_cast<size_t>(tensor)]) {
-    awaited_.push_back(late.given);
+absl::Status Receiver::Await(Incoming& in, int tensor, const Imported& late) {
+  Tensor& values = in.message->tensors[static_cast<size_t>(tensor)];
+  if (values.device().is_cuda() || !in.for_gpu[static_cast<size_t>(tensor)]) {
+    in.awaited.push_back(late.given);
     return absl::OkStatus();
   }
   RETURN_IF_ERROR(CatchErrors([&] { values = MadeOnGpu(values, device_); }));
-  awaited_.push_back(late.given.Then(
+  in.awaited.push_back(late.given.Then(
       [from = late.tensor, to = values] { MoveToGpu(from, to); }));
   return absl::OkStatus();
 }
 
-absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& in,
+absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& frames,
                                  Batch& batch) {
-  if (!message_.has_value() || header.meta_bytes != 0) {
+  Incoming& in = large_;
+  if (!in.message.has_value() || header.meta_bytes != 0) {
     return absl::InvalidArgumentError("a chunk that belongs to no message");
   }
-  const Part part = parts_[part_];
+  const Part part = in.parts[in.part];
   if (header.payload_bytes == 0 ||
-      header.payload_bytes > part.bytes - offset_) {
+      header.payload_bytes > part.bytes - in.offset) {
     return absl::InvalidArgumentError(
         absl::StrCat("a chunk of ", header.payload_bytes, " bytes where ",
-                     part.bytes - offset_, " are missing"));
+                     part.bytes - in.offset, " are missing"));
   }
-  if (offset_ == 0 && part.tensor >= 0) RETURN_IF_ERROR(Allocate(part.tensor));
-  RETURN_IF_ERROR(Append(part, header.payload_bytes, in));
-  offset_ += header.payload_bytes;
-  if (offset_ < part.bytes) return absl::OkStatus();
-  RETURN_IF_ERROR(Settle(part.tensor));
-  offset_ = 0;
-  if (++part_ == parts_.size()) Finish(batch);
+  if (in.offset == 0 && part.tensor >= 0)
+    RETURN_IF_ERROR(Allocate(in, part.tensor));
+  RETURN_IF_ERROR(Append(in, part, header.payload_bytes, frames));
+  in.offset += header.payload_bytes;
+  if (in.offset < part.bytes) return absl::OkStatus();
+  RETURN_IF_ERROR(Settle(in, part.tensor));
+  in.offset = 0;
+  if (++in.part == in.parts.size()) Finish(in, batch);
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Allocate(int tensor) {
+absl::Status Receiver::Allocate(Incoming& in, int tensor) {
   const auto index = static_cast<size_t>(tensor);
-  const TensorSpec& spec = specs_[index];
+  const TensorSpec& spec = in.specs[index];
   return CatchErrors([&] {
-    message_->tensors[index] =
+    in.message->tensors[index] =
         Tensor::Empty(spec.shape, {.dtype = spec.dtype,
                                    .format = spec.format,
-                                   .pinned = for_gpu_[index]});
+                                   .pinned = in.for_gpu[index]});
   });
 }
 
-absl::Status Receiver::Append(const Part& part, size_t bytes, FrameReader& in) {
+absl::Status Receiver::Append(Incoming& in, const Part& part, size_t bytes,
+                              FrameReader& frames) {
   if (bytes == 0) return absl::OkStatus();
   char* to;
   if (part.tensor < 0) {
-    // Grows as bytes arrive, so that an announced size allocates nothing.
-    const size_t old = message_->header.size();
-    message_->header.resize(old + bytes);
-    to = message_->header.data() + old;
+    in.message->header.resize(bytes);
+    to = in.message->header.data();
   } else {
-    const Tensor& tensor = message_->tensors[static_cast<size_t>(part.tensor)];
-    to = static_cast<char*>(tensor.raw_data()) + offset_;
+    const Tensor& tensor =
+        in.message->tensors[static_cast<size_t>(part.tensor)];
+    to = static_cast<char*>(tensor.raw_data()) + in.offset;
   }
-  if (!in.Read(to, bytes)) {
+  if (!frames.Read(to, bytes)) {
     return absl::InvalidArgumentError("a frame ends early");
   }
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Settle(int tensor) {
+absl::Status Receiver::Settle(Incoming& in, int tensor) {
   if (tensor < 0) return absl::OkStatus();
   const auto index = static_cast<size_t>(tensor);
-  Tensor& values = message_->tensors[index];
+  Tensor& values = in.message->tensors[index];
   if (values.device().is_cuda()) return absl::OkStatus();
-  RETURN_IF_ERROR(CheckValues(tensor));
-  if (!for_gpu_[index]) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckElements(
+      values.dtype(),
+      {static_cast<const std::byte*>(values.raw_data()), values.nbytes()}));
+  if (!in.for_gpu[index]) return absl::OkStatus();
   return CatchErrors([&] { values = OnGpu(values, device_); });
 }
 
-// Reading a bool from any byte but 0 and 1 would be undefined behaviour.
-absl::Status Receiver::CheckValues(int tensor) const {
-  const Tensor& values = message_->tensors[static_cast<size_t>(tensor)];
-  if (values.dtype() != DType::kBool) return absl::OkStatus();
-  const auto* bytes = static_cast<const uint8_t*>(values.raw_data());
-  if (std::any_of(bytes, bytes + values.nbytes(),
-                  [](uint8_t byte) { return byte > 1; })) {
-    return absl::InvalidArgumentError(
-        "a bool tensor with bytes other than 0 and 1");
-  }
-  return absl::OkStatus();
-}
-
-void Receiver::Finish(Batch& batch) {
-  if (awaited_.empty()) {
-    batch.bytes += message_bytes_;
-    batch.messages.push_back(*std::move(message_));
+void Receiver::Finish(Incoming& in, Batch& batch) {
+  batch.small = batch.small || in.parts.empty();
+  if (in.awaited.empty()) {
+    if (in.header_is_last_tensor) RestoreHeader(*in.message);
+    batch.bytes += in.bytes;
+    batch.messages.push_back(*std::move(in.message));
   } else {
-    batch.late.push_back({.message = *std::move(message_),
-                          .awaited = std::exchange(awaited_, {}),
-                          .bytes = message_bytes_,
-                          .bytes_here = message_bytes_ - imported_bytes_,
-                          .small = parts_.empty()});
+    batch.late.push_back({.message = *std::move(in.message),
+                          .awaited = std::exchange(in.awaited, {}),
+                          .bytes = in.bytes,
+                          .bytes_here = in.bytes - in.imported_bytes,
+                          .small = in.parts.empty(),
+                          .header_is_last_tensor = in.header_is_last_tensor});
   }
-  message_.reset();
+  in.message.reset();
 }
 
 }  // namespace baton::rpc

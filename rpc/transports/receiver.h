@@ -23,8 +23,9 @@ class TensorMeta;
 }  // namespace wire
 
 // Builds messages from the frames of one stream and copies the elements of
-// tensors directly to their final place. Trusts nothing that it reads. Confined
-// to the reads of its stream, which happen one at a time.
+// tensors directly to their final place. Whole messages may come between the
+// chunks of another. Trusts nothing that it reads. Confined to the reads of its
+// stream, which happen one at a time.
 class Receiver {
  public:
   explicit Receiver(size_t max_message_bytes) : max_bytes_(max_message_bytes) {}
@@ -39,7 +40,9 @@ class Receiver {
     std::vector<Control> controls;
     size_t bytes = 0;  // of the messages
     std::vector<PendingMessage> late;
+    bool small = false;  // any of the messages came without chunks
 
+    bool Has(FrameKind kind) const;  // among the controls
     bool has_messages() const { return !messages.empty() || !late.empty(); }
   };
   // InvalidArgument or ResourceExhausted says what is wrong with the bytes; the
@@ -60,38 +63,44 @@ class Receiver {
     uint64_t bytes;
   };
 
+  // A message of which something is missing, or the one that is just read.
+  struct Incoming {
+    std::optional<Message> message;
+    bool header_is_last_tensor = false;
+    uint64_t bytes = 0;
+    std::vector<Future<void>> awaited;
+    uint64_t imported_bytes = 0;  // by channels
+    std::vector<TensorSpec> specs;
+    std::vector<bool> for_gpu;
+    std::vector<Part> parts;  // those in chunks
+    size_t part = 0;
+    uint64_t offset = 0;  // in parts[part]
+  };
+
   absl::Status ReadControl(const FrameHeader& header, FrameReader& in,
                            Batch& batch);
   // Determines the parts of the message: the chunks to come and the inline
   // tensors.
-  absl::Status Plan(const wire::MessageMeta& meta, TensorChannels* channels,
-                    std::vector<Part>& inline_parts);
-  absl::Status Import(const wire::TensorMeta& entry, int tensor,
+  absl::Status Plan(Incoming& in, const wire::MessageMeta& meta,
+                    TensorChannels* channels, std::vector<Part>& inline_parts);
+  absl::Status Import(Incoming& in, const wire::TensorMeta& entry, int tensor,
                       TensorChannels* channels);
-  absl::Status ReadMessage(const FrameHeader& header, FrameReader& in,
+  absl::Status ReadMessage(const FrameHeader& header, FrameReader& frames,
                            TensorChannels* channels, Batch& batch);
-  absl::Status Await(int tensor, const Imported& late);
-  absl::Status ReadChunk(const FrameHeader& header, FrameReader& in,
+  absl::Status Await(Incoming& in, int tensor, const Imported& late);
+  absl::Status ReadChunk(const FrameHeader& header, FrameReader& frames,
                          Batch& batch);
-  absl::Status Allocate(int tensor);
-  absl::Status Append(const Part& part, size_t bytes, FrameReader& in);
-  absl::Status CheckValues(int tensor) const;
+  static absl::Status Allocate(Incoming& in, int tensor);
+  static absl::Status Append(Incoming& in, const Part& part, size_t bytes,
+                             FrameReader& frames);
   // Called when all elements of the tensor have arrived.
-  absl::Status Settle(int tensor);
-  void Finish(Batch& batch);
+  absl::Status Settle(Incoming& in, int tensor);
+  static void Finish(Incoming& in, Batch& batch);
 
   const size_t max_bytes_;
   Device device_;
-  // The message being received, if any.
-  std::optional<Message> message_;
-  uint64_t message_bytes_ = 0;
-  std::vector<Future<void>> awaited_;  // by the message
-  uint64_t imported_bytes_ = 0;        // of the message, by channels
-  std::vector<TensorSpec> specs_;
-  std::vector<bool> for_gpu_;
-  std::vector<Part> parts_;  // those in chunks
-  size_t part_ = 0;
-  uint64_t offset_ = 0;  // in parts_[part_]
+  // The message of the present frame, and the one whose chunks are coming.
+  Incoming small_, large_;
 };
 
 }  // namespace baton::rpc

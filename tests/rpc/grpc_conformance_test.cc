@@ -30,7 +30,7 @@ TransportKind Grpc(std::string name, GrpcOptions options) {
                   return *std::move(transport);
                 };
               },
-          .has_bulk_stream = true,
+          .in_chunks = true,
           .channel = channel,
           .rings = options.shared_memory && options.message_ring};
 }

@@ -71,6 +71,12 @@ TEST(GrpcHostile, GarbageAfterTheHelloBreaksThatConnectionOnly) {
     attacks.back() += meta;
   }
   attacks.push_back(std::string(20, 'x'));
+  std::string twice;  // messages of a tensor that comes in chunks
+  for (int i = 0; i < 2; ++i) {
+    AppendFrameHeader({FrameKind::kMessage, 4, 0}, twice);
+    twice += "\x1a\x02\x20\x01";
+  }
+  attacks.push_back(twice);
   size_t lost = 0;
   for (const std::string& attack : attacks) {
     RawClient client(TcpOf(alice->info.address));

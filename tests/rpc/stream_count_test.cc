@@ -10,10 +10,10 @@ namespace {
 
 TEST(StreamCount, SaysWhatEachWorkerHasNotTaken) {
   StreamCount streams;
-  const uint64_t control = streams.Add(), bulk = streams.Add();
+  const uint64_t first = streams.Add(), second = streams.Add();
   streams.Add();
-  streams.Owes(control, "bob", 10);
-  streams.Owes(bulk, "bob", 32);
+  streams.Owes(first, "bob", 10);
+  streams.Owes(second, "bob", 32);
   EXPECT_EQ(streams.Describe(),
             "worker bob has not taken 42 bytes that were on their way; "
             "1 connections to nobody in particular");

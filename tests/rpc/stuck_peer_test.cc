@@ -17,7 +17,7 @@
 #include "tests/support/program_path.h"
 
 // Workers that end while a peer is stopped and its socket full, so that gRPC
-// can neither send what it holds nor end the streams that it is of.
+// can neither send what it holds nor end its stream.
 namespace baton::rpc {
 namespace {
 
@@ -206,8 +206,8 @@ TEST(StuckPeers, HoldNoMoreThanOneMessageEachAndNothingOnceTheyAreGone) {
     log.Await(3);
     alice->mailbox.AwaitLost(i + 1);
   }
-  // Two pipes and at most two sockets each.
-  EXPECT_LE(Descriptors(), before + 4 * kCount + 2);
+  // Two pipes and at most one socket each.
+  EXPECT_LE(Descriptors(), before + 3 * kCount + 2);
   bobs.clear();
   EXPECT_TRUE(Becomes([&] { return !memory.held(); }));
   EXPECT_TRUE(Becomes([&] { return Descriptors() <= before; }));

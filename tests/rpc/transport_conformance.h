@@ -24,8 +24,8 @@ struct TransportKind {
   std::string name;
   // Begins a network and gives what makes transports of it.
   std::function<std::function<std::unique_ptr<Transport>()>()> network;
-  // Small messages overtake large tensors.
-  bool has_bulk_stream = false;
+  // Large tensors travel in chunks, between which there are small messages.
+  bool in_chunks = false;
   // Large tensors travel by this channel, once it is open. Empty for none.
   std::string channel = {};
   // So do small messages, by rings, once there are any.

@@ -131,6 +131,31 @@ TEST_P(TransportConformance, HeadersOfMegabytesArriveWhole) {
   EXPECT_EQ(letters[first ? 1 : 0].message.header, "");
 }
 
+TEST_P(TransportConformance, HeadersOfMegabytesTravelByTheChannel) {
+  MakePair();
+  AwaitChannel();
+  constexpr size_t kCount = 10;
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(
+        alice_->SendTo("bob", {std::string((2 << 20) + i, 'x'), {}}).ok());
+  }
+  std::set<size_t> sizes;
+  for (const auto& letter :
+       bob_->mailbox.Await(kCount + (GetParam().channel.empty() ? 0 : 1))) {
+    if (letter.message.header == "hello") continue;
+    EXPECT_TRUE(letter.message.tensors.empty());
+    const std::string& header = letter.message.header;
+    EXPECT_EQ(header.find_first_not_of('x'), std::string::npos);
+    sizes.insert(header.size());
+  }
+  EXPECT_EQ(sizes.size(), kCount);
+  EXPECT_EQ(*sizes.begin(), size_t{2} << 20);
+  for (const TensorChannelInfo& info : alice_->transport->TensorChannels()) {
+    if (info.name != GetParam().channel) continue;
+    EXPECT_GT(info.tensors_sent, 0u) << info.why_not;
+  }
+}
+
 TEST_P(TransportConformance, TensorsTravelByTheChannelAndMayBeWrittenThere) {
   MakePair();
   AwaitChannel();
@@ -265,7 +290,7 @@ TEST_P(TransportConformance, LargeTensorsDoNotHoldUpSmallMessages) {
   alice_->transport->Send("bob", {"small", {}}, log.Next());
   const auto letters = bob_->mailbox.Await(kLarge + 2);
   ASSERT_EQ(letters.size(), kLarge + 2u);
-  if (GetParam().has_bulk_stream) {
+  if (GetParam().in_chunks) {
     EXPECT_EQ(letters.back().message.header, "large");
   }
 }
