@@ -61,7 +61,7 @@ PLAIN_BUGS = [
     ("nobody_sends_again_unasked", "rpc/agent_core.cc",
      "  for (const PeerPtr& peer : due) FlushControl(peer);\n"),
     ("leases_do_not_begin_anew", "rpc/rendezvous_members.cc",
-     "  member->heard = now;\n"),
+     "  member.heard = now;\n"),
     ("transfers_are_not_asked_for", "rpc/outgoing.cc",
      "    ownership_->ProbeFrom(forks, Clock::now() + 2 * "
      "options_.resend_after);\n"),
