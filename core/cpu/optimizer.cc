@@ -13,31 +13,6 @@
 namespace baton::cpu {
 namespace {
 
-// Steps elements of arrays that have one order, with the state slots in
-// `kUsed`.
-template <typename Rule, unsigned kUsed>
-struct StepRow {
-  template <typename T, typename G, typename... S>
-  BATON_SIMD_INLINE void operator()(
-      T* __restrict value, const G* __restrict grad, int64_t count,
-      const typename Rule::template Element<T>* rule,
-      const ops::GradientClip<T>* clip, S* __restrict... state) const {
-    const auto step = *rule;
-    const auto clipped = *clip;
-    for (int64_t i = 0; i < count; ++i) {
-      unsigned slot = 0;
-      T states[] = {(kUsed >> slot++ & 1U) != 0 ? state[i] : T(0)...};
-      T x = value[i];
-      step(x, clipped(Convert<T>(grad[i])), states, kUsed);
-      value[i] = x;
-      slot = 0;
-      ((void)((kUsed >> slot & 1U) != 0 ? (state[i] = states[slot]) : T(0),
-              ++slot),
-       ...);
-    }
-  }
-};
-
 template <typename T>
 T* At(void* array, int64_t index) {
   return array == nullptr ? nullptr : static_cast<T*>(array) + index;
@@ -52,34 +27,68 @@ struct Part {
   int64_t begin, count, grad_begin;
 };
 
-template <typename Rule, unsigned kUsed, typename T, typename G,
-          size_t... kSlot>
-void RunStep(const Rule& rule, const StepArrays& arrays,
-             const StepArguments& arguments, Part part,
-             std::index_sequence<kSlot...>) {
+// Steps the same elements of each parameter, whose arrays have one order, with
+// the state slots in `kUsed`.
+template <typename Rule, unsigned kUsed, typename T, typename G>
+struct StepKernel {
+  template <size_t... kSlot>
+  BATON_SIMD_INLINE void operator()(
+      const StepArrays* parameters, size_t number, Part part,
+      const typename Rule::template Element<T>* rule,
+      const ops::GradientClip<T>* clip, std::index_sequence<kSlot...>) const {
+    const auto step = *rule;
+    const auto clipped = *clip;
+    for (size_t i = 0; i < number; ++i) {
+      const StepArrays& arrays = parameters[i];
+      StepOne(step, clipped, part.count, At<T>(arrays.value, part.begin),
+              At<G>(arrays.grad, part.grad_begin),
+              At<T>(arrays.state[kSlot], part.begin)...);
+    }
+  }
+
+  template <typename... S>
+  BATON_SIMD_INLINE static void StepOne(
+      const typename Rule::template Element<T>& step,
+      const ops::GradientClip<T>& clipped, int64_t count, T* __restrict value,
+      const G* __restrict grad, S* __restrict... state) {
+    for (int64_t i = 0; i < count; ++i) {
+      unsigned slot = 0;
+      T states[] = {(kUsed >> slot++ & 1U) != 0 ? state[i] : T(0)...};
+      T x = value[i];
+      step(x, clipped(Convert<T>(grad[i])), states, kUsed);
+      value[i] = x;
+      slot = 0;
+      ((void)((kUsed >> slot & 1U) != 0 ? (state[i] = states[slot]) : T(0),
+              ++slot),
+       ...);
+    }
+  }
+};
+
+template <typename Rule, unsigned kUsed, typename T, typename G>
+void RunStep(const Rule& rule, std::span<const StepArrays> parameters,
+             const StepArguments& arguments, Part part) {
   const typename Rule::template Element<T> element(
       rule, rule.FactorsOf(arguments.rate, arguments.step));
   const ops::GradientClip<T> clip{static_cast<T>(arguments.limit),
                                   static_cast<T>(arguments.scale)};
-  RunSimd(StepRow<Rule, kUsed>(), At<T>(arrays.value, part.begin),
-          At<G>(arrays.grad, part.grad_begin), part.count, &element, &clip,
-          At<T>(arrays.state[kSlot], part.begin)...);
+  RunSimd(StepKernel<Rule, kUsed, T, G>(), parameters.data(), parameters.size(),
+          part, &element, &clip, std::make_index_sequence<Rule::kSlots>());
 }
 
 // Adds to kUsed, at compile time, the slots that are used at run time.
 template <typename T, typename G, unsigned kUsed, typename Rule>
-void RunUsed(unsigned used, const Rule& rule, const StepArrays& arrays,
+void RunUsed(unsigned used, const Rule& rule,
+             std::span<const StepArrays> parameters,
              const StepArguments& arguments, Part part) {
   constexpr bool kPossible = (kUsed & Rule::kRequired) == Rule::kRequired;
   if constexpr (kPossible) {
     if (used == kUsed) {
-      return RunStep<Rule, kUsed, T, G>(
-          rule, arrays, arguments, part,
-          std::make_index_sequence<Rule::kSlots>());
+      return RunStep<Rule, kUsed, T, G>(rule, parameters, arguments, part);
     }
   }
   if constexpr (kUsed + 1 < (1U << Rule::kSlots)) {
-    RunUsed<T, G, kUsed + 1>(used, rule, arrays, arguments, part);
+    RunUsed<T, G, kUsed + 1>(used, rule, parameters, arguments, part);
   }
 }
 
@@ -149,21 +158,28 @@ void Lower(const StepArrays& arrays, int64_t begin, int64_t end) {
 
 }  // namespace
 
-void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
+void StepRange(const ops::StepRule& rule,
+               std::span<const StepArrays> parameters,
                const StepArguments& arguments, int64_t begin, int64_t end,
                int64_t grad_begin) {
-  if (arrays.lowered != nullptr) TakeBack(arrays, begin, end);
-  const unsigned used = UsedSlots(arrays);
-  VisitTypes(arrays.dtype, arrays.grad_dtype, [&](auto t, auto g) {
+  if (parameters.empty()) return;
+  const StepArrays& like = parameters.front();
+  if (like.lowered != nullptr) {
+    for (const StepArrays& arrays : parameters) TakeBack(arrays, begin, end);
+  }
+  const unsigned used = UsedSlots(like);
+  VisitTypes(like.dtype, like.grad_dtype, [&](auto t, auto g) {
     using T = typename decltype(t)::type;
     using G = typename decltype(g)::type;
     const auto run = [&](const auto& of_kind) {
-      RunUsed<T, G, 0>(used, of_kind, arrays, arguments,
+      RunUsed<T, G, 0>(used, of_kind, parameters, arguments,
                        {begin, end - begin, grad_begin});
     };
     std::visit(run, rule);
   });
-  if (arrays.lowered != nullptr) Lower(arrays, begin, end);
+  if (like.lowered != nullptr) {
+    for (const StepArrays& arrays : parameters) Lower(arrays, begin, end);
+  }
 }
 
 }  // namespace baton::cpu

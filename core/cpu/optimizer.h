@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 
 #include "core/dtype.h"
 #include "core/ops/optimizer_rules.h"
@@ -30,8 +31,11 @@ struct StepArguments {
   double limit, scale;  // of the gradients
 };
 
-// Steps elements begin .. end. Their gradients begin at grad[grad_begin].
-void StepRange(const ops::StepRule& rule, const StepArrays& arrays,
+// Steps elements begin .. end of each parameter. Their gradients begin at
+// grad[grad_begin]. All parameters have the same dtypes, and the same of their
+// arrays are null. One call for many short parameters is faster than many.
+void StepRange(const ops::StepRule& rule,
+               std::span<const StepArrays> parameters,
                const StepArguments& arguments, int64_t begin, int64_t end,
                int64_t grad_begin);
 

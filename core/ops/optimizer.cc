@@ -202,7 +202,7 @@ void StepPart(const StepTarget& target, const StepRule& rule,
               const cpu::StepArguments& arguments, int64_t begin, int64_t end) {
   const cpu::StepArrays arrays = ArraysOf(target);
   if (!target.rows.defined())
-    return cpu::StepRange(rule, arrays, arguments, begin, end, begin);
+    return cpu::StepRange(rule, {&arrays, 1}, arguments, begin, end, begin);
   const int64_t width = target.grad.dim(1);
   const int64_t* rows = target.rows.data<int64_t>();
   for (int64_t at = begin; at < end;) {
@@ -210,7 +210,8 @@ void StepPart(const StepTarget& target, const StepRule& rule,
     const int64_t stop = std::min(end, (row + 1) * width);
     const int64_t ahead = (rows[row] - row) * width;
     if (rows[row] >= 0)
-      cpu::StepRange(rule, arrays, arguments, at + ahead, stop + ahead, at);
+      cpu::StepRange(rule, {&arrays, 1}, arguments, at + ahead, stop + ahead,
+                     at);
     at = stop;
   }
 }

@@ -11,6 +11,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/ops/multi_tensor.h"
 #include "core/status.h"
+#include "examples/support/optimizer_flags.h"
 #include "models/distributed/server/options.h"
 #include "models/distributed/server/step_threads.h"
 
@@ -58,6 +59,8 @@ BatchServer::BatchServer(rpc::Agent& agent, const BatchTask& task,
                          const ModelState& start)
     : agent_(agent),
       task_(task),
+      rate_(Stepping{.optimizer = task.optimizer, .schedule = task.schedule}
+                .RateOver(task.steps)),
       stepper_(task.optimizer, start.parameters.shape(),
                start.parameters.device()),
       state_(start) {
@@ -155,7 +158,8 @@ BatchServer::Answer BatchServer::StepLocked() {
   }
   const ComputeThreadsScope threads(dist::StepThreadsHere({}));
   const LoopThread::Scope loops(loops_);
-  state_.parameters = stepper_.Step(state_.parameters, {gradients}, 1 / count);
+  state_.parameters = stepper_.Step(state_.parameters, {gradients}, 1 / count,
+                                    rate_(status_.steps));
   state_.buffers = Mean(buffers);
   state_.step = ++status_.steps;
   state_.over = status_.steps >= task_.steps;

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,7 @@ namespace baton::examples {
 struct BatchTask {
   models::ResNetOptions model;
   optim::AnyOptions optimizer;
+  std::string schedule = "constant";  // the name of the rate's schedule
   int64_t steps = 100;
   // The number of reports that make a step; 0: one of each present trainer.
   int64_t reports = 0;
@@ -40,8 +42,9 @@ struct BatchTask {
   uint64_t seed = 1;
   static constexpr auto Fields() {
     using T = BatchTask;
-    return std::tuple{&T::model, &T::optimizer, &T::steps, &T::reports,
-                      &T::wait,  &T::data,      &T::batch, &T::seed};
+    return std::tuple{&T::model, &T::optimizer, &T::schedule,
+                      &T::steps, &T::reports,   &T::wait,
+                      &T::data,  &T::batch,     &T::seed};
   }
 };
 
@@ -116,6 +119,8 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
 
   rpc::Agent& agent_;
   const BatchTask task_;
+  // Returns the rate by the number of steps done before.
+  const std::function<double(int64_t)> rate_;
   LoopThread loops_{"baton-batch"};  // computes the steps
   mutable Mutex mutex_;
   dist::DenseStepper stepper_ ABSL_GUARDED_BY(mutex_);

@@ -124,8 +124,11 @@ absl::StatusOr<BatchRun> RunFor(const rpc::Agent& agent) {
   }
   const std::string data = absl::GetFlag(FLAGS_data);
   ASSIGN_OR_RETURN(
-      run.task.optimizer,
-      OptimizerFromFlags({.lr = 0.1, .others = {{"momentum", 0.9}}}));
+      const Stepping stepping,
+      SteppingFromFlags(
+          {.optimizer = {.lr = 0.1, .others = {{"momentum", 0.9}}}}));
+  run.task.optimizer = stepping.optimizer;
+  run.task.schedule = stepping.schedule;
   ASSIGN_OR_RETURN(run.task.model, ModelFor(data));
   run.task.steps = absl::GetFlag(FLAGS_steps);
   run.task.reports = absl::GetFlag(FLAGS_reports);
@@ -199,8 +202,10 @@ absl::Status Run(rpc::Agent& agent) {
   RETURN_IF_ERROR(tools::Print(absl::StrCat(
       run.server, " serves, ", absl::StrJoin(run.trainers, ", "), " train\n")));
   if (absl::GetFlag(FLAGS_pushes) > 0) return Push(agent, run);
-  TrainingLog log("batches", "images",
-                  [rate = run.task.optimizer.lr](int64_t) { return rate; });
+  TrainingLog log(
+      "batches", "images",
+      Stepping{.optimizer = run.task.optimizer, .schedule = run.task.schedule}
+          .RateOver(run.task.steps));
   int64_t told = 0;  // number of reports printed
   ASSIGN_OR_RETURN(const BatchOutcome outcome,
                    TrainByBatches(agent, run, [&](const BatchPoint& point) {

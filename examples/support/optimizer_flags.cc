@@ -38,7 +38,7 @@ optim::Schedule Stepping::RatesOver(int64_t steps) const {
 
 std::function<double(int64_t)> Stepping::RateOver(int64_t steps) const {
   return [rates = RatesOver(steps), base = optimizer.lr](int64_t before) {
-    return rates(base, before);
+    return rates == nullptr ? base : rates(base, before);
   };
 }
 

@@ -43,21 +43,22 @@ std::vector<Tensor> DenseStepper::CopyOfSlots() const {
 }
 
 Tensor DenseStepper::Step(const Tensor& before, const Steps& steps,
-                          double scale) {
+                          double scale, std::optional<double> rate) {
   if (steps.empty()) return before;
   Tensor after = Tensor::EmptyLike(before);
   const Device device = before.device();
-  const Tensor factor =
-      scale == 1
-          ? Tensor()
-          : Tensor::Full({}, scale, {.dtype = DType::kF64, .device = device});
+  const auto scalar = [&](double number) {
+    return Tensor::Full({}, number, {.dtype = DType::kF64, .device = device});
+  };
+  const Tensor factor = scale == 1 ? Tensor() : scalar(scale);
+  const Tensor given = rate.has_value() ? scalar(*rate) : Tensor();
   const int64_t all = before.numel();
   const int64_t stride = device.is_cpu() ? kStride : all;
   const auto step = [&](int64_t first, int64_t last) {
     Tensor sum;
     for (int64_t begin = first; begin < last; begin += stride) {
       const int64_t end = std::min(begin + stride, last);
-      StepPart({begin, end, before, after, factor}, steps, sum);
+      StepPart({begin, end, before, after, factor, given}, steps, sum);
     }
   };
   if (device.is_cpu()) {
@@ -74,8 +75,10 @@ void DenseStepper::StepPart(const Part& part, const Steps& steps,
   const auto of = [&](const Tensor& whole) {
     return whole.defined() ? whole.Slice(0, part.begin, part.end) : whole;
   };
-  ops::StepTarget target{
-      .value = of(part.after), .step = steps_, .scale = part.factor};
+  ops::StepTarget target{.value = of(part.after),
+                         .step = steps_,
+                         .rate = part.rate,
+                         .scale = part.factor};
   for (const Tensor& slot : slots_) target.state.push_back(of(slot));
   target.value.CopyFrom(of(part.before));
   for (const std::vector<Tensor>& gradients : steps) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/ops/optimizer_rules.h"
@@ -23,8 +24,10 @@ class DenseStepper {
   // The gradients of each step, which uses their sum, added in this order.
   using Steps = std::vector<std::vector<Tensor>>;
   // Returns the values after these steps, which begin at `before`. Gradients
-  // are multiplied by `scale`. All steps are done in one pass over the values.
-  Tensor Step(const Tensor& before, const Steps& steps, double scale);
+  // are multiplied by `scale`. All steps are done in one pass over the values,
+  // with the rule's learning rate unless another one is given.
+  Tensor Step(const Tensor& before, const Steps& steps, double scale,
+              std::optional<double> rate = std::nullopt);
 
   int64_t steps() const { return steps_; }
   std::vector<Tensor> CopyOfSlots() const;
@@ -34,7 +37,8 @@ class DenseStepper {
   struct Part {
     int64_t begin, end;
     const Tensor &before, &after;
-    const Tensor& factor;  // multiplies the gradient, if defined
+    // Where they are defined: the factor of the gradients, and the rate.
+    const Tensor &factor, &rate;
   };
   // `sum` is scratch memory that the next part reuses.
   void StepPart(const Part& part, const Steps& steps, Tensor& sum) const;

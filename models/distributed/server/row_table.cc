@@ -10,7 +10,6 @@
 #include <utility>
 #include <variant>
 
-#include "core/cpu/optimizer.h"
 #include "core/parallel.h"
 #include "models/distributed/server/row_start.h"
 
@@ -26,6 +25,8 @@ constexpr int64_t kStepGrainElements = 32 << 10;
 // The number of keys and of records that are prefetched at a time.
 constexpr int64_t kKeysAhead = 32;
 constexpr int64_t kRecordsAhead = 16;
+// The number of rows that one call steps; a divisor of kRecordsAhead.
+constexpr int64_t kSteppedTogether = 8;
 constexpr int64_t kLine = 64 / sizeof(float);  // elements in a cache line
 
 // Prefetches to the second-level cache: the first level supports too few
@@ -183,7 +184,7 @@ RowTable::Row RowTable::RowOf(int64_t key) {
   return row;
 }
 
-void RowTable::StepRow(const TouchedRow& touched, const StepRate& step) const {
+cpu::StepArrays RowTable::ArraysOf(const TouchedRow& touched) const {
   float* record = Record(touched.row);
   cpu::StepArrays arrays{.dtype = DType::kF32,
                          .value = record,
@@ -194,14 +195,7 @@ void RowTable::StepRow(const TouchedRow& touched, const StepRate& step) const {
     record += width();
     arrays.state[slot] = record;
   }
-  const double rate =
-      std::visit([](const auto& options) { return options.lr; }, options_.rule);
-  cpu::StepRange(options_.rule, arrays,
-                 {.rate = rate,
-                  .step = step.step,
-                  .limit = std::numeric_limits<double>::infinity(),
-                  .scale = step.scale},
-                 0, width(), 0);
+  return arrays;
 }
 
 std::unique_ptr<const PreparedRows> RowTable::Prepare(
@@ -292,14 +286,29 @@ void RowTable::StepAndForget(const RowWork& work, const StepRate& rate) {
 }
 
 void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
-                        const StepRate& rate) const {
-  for (const TouchedRow* each = begin; each < end; ++each) {
-    if (end - each > kRecordsAhead) {
-      const TouchedRow& ahead = each[kRecordsAhead];
-      PrefetchLines</*kToWrite=*/1>(Record(ahead.row), record_);
-      PrefetchLines</*kToWrite=*/0>(ahead.gradient, width());
+                        const StepRate& step) const {
+  const double rate =
+      std::visit([](const auto& options) { return options.lr; }, options_.rule);
+  const cpu::StepArguments arguments{
+      .rate = rate,
+      .step = step.step,
+      .limit = std::numeric_limits<double>::infinity(),
+      .scale = step.scale};
+  std::array<cpu::StepArrays, kSteppedTogether> together;
+  const int64_t count = end - begin;
+  for (int64_t i = -kRecordsAhead; i < count; i += kSteppedTogether) {
+    for (int64_t ahead = i + kRecordsAhead;
+         ahead < std::min(count, i + kRecordsAhead + kSteppedTogether);
+         ++ahead) {
+      PrefetchLines</*kToWrite=*/1>(Record(begin[ahead].row), record_);
+      PrefetchLines</*kToWrite=*/0>(begin[ahead].gradient, width());
     }
-    StepRow(*each, rate);
+    if (i < 0) continue;
+    const int64_t rows = std::min(kSteppedTogether, count - i);
+    for (int64_t row = 0; row < rows; ++row)
+      together[static_cast<size_t>(row)] = ArraysOf(begin[i + row]);
+    cpu::StepRange(options_.rule, {together.data(), static_cast<size_t>(rows)},
+                   arguments, 0, width(), 0);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/cpu/optimizer.h"
 #include "core/shared_mutex.h"
 #include "core/tensor.h"
 #include "models/distributed/server/options.h"
@@ -68,8 +69,8 @@ class RowTable final : public ShardTable {
   RowWork FindOrMake(const std::vector<Named>& named);
   void StepAndForget(const RowWork& work, const StepRate& rate);
   void StepRows(const TouchedRow* begin, const TouchedRow* end,
-                const StepRate& rate) const;
-  void StepRow(const TouchedRow& touched, const StepRate& rate) const;
+                const StepRate& step) const;
+  cpu::StepArrays ArraysOf(const TouchedRow& touched) const;
   // Maintain the order of use.
   void Append(Row row);
   void Unlink(Row row);

@@ -17,8 +17,8 @@ namespace baton::dist {
 
 // How a step changes a row.
 struct TouchedRow {
-  RowIndex::Row row;
   const float* gradient;
+  RowIndex::Row row;
   int32_t sum = -1;  // index of the sum, if there are several gradients; else
                      // -1
 };
@@ -43,7 +43,7 @@ class RowWork {
     int32_t& place = PlaceOf(row);
     if (place < 0) {
       place = static_cast<int32_t>(touched_.size());
-      touched_.push_back({.row = row, .gradient = gradient});
+      touched_.push_back({.gradient = gradient, .row = row});
     } else {
       AddTo(touched_[static_cast<size_t>(place)], gradient);
     }

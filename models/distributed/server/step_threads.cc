@@ -6,7 +6,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <thread>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "core/parallel.h"
@@ -18,15 +18,22 @@ namespace {
 // More threads do not step more rows (docs/performance/parameter_server.md).
 constexpr int kMostStepThreads = 16;
 
+// The cores that this process may use. Not hardware_concurrency(), which reads
+// a file to count all cores of the machine.
+std::optional<cpu_set_t> AllowedCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return std::nullopt;
+  return set;
+}
+
 }  // namespace
 
 std::string CoresHere() {
   std::string name = absl::StrCat(rpc::BootId().value_or(""), ":");
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return name;
-  for (int core = 0; core < CPU_SETSIZE; ++core)
-    if (CPU_ISSET(core, &set)) absl::StrAppend(&name, core, ",");
+  const auto allowed = AllowedCores();
+  for (int core = 0; allowed.has_value() && core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &*allowed)) absl::StrAppend(&name, core, ",");
   return name;
 }
 
@@ -37,10 +44,10 @@ int StepThreads(const ServerOptions& options, const StepPlace& place) {
 }
 
 int StepThreadsHere(const ServerOptions& options, int servers) {
-  return StepThreads(
-      options, {.threads = ComputeThreads(),
-                .cores = static_cast<int>(std::thread::hardware_concurrency()),
-                .servers = servers});
+  const auto allowed = AllowedCores();
+  return StepThreads(options, {.threads = ComputeThreads(),
+                               .cores = allowed ? CPU_COUNT(&*allowed) : 1,
+                               .servers = servers});
 }
 
 namespace server_calls {

@@ -261,6 +261,24 @@ TEST_F(BatchServerTest, ALateTrainerIsPartOfTheNextStep) {
             true);
 }
 
+TEST_F(BatchServerTest, TheRateFollowsTheScheduleOfTheStep) {
+  BatchTask task = StepOfTwoReports();
+  task.reports = 1;
+  task.schedule = "linear";
+  task.steps = 2;
+  Make(task);
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  const auto first =
+      server_.Async<&BatchServer::Report>(Report(*start, 1, 0)).Await();
+  ASSERT_THAT(first, IsOk());
+  ExpectMoved(*start, *first, -0.5);
+  const auto second =
+      server_.Async<&BatchServer::Report>(Report(*first, 1, 0)).Await();
+  ASSERT_THAT(second, IsOk());
+  ExpectMoved(*first, *second, -0.25);
+}
+
 TEST_F(BatchServerTest, RefusesGradientsOfAnotherModel) {
   Make(SmallTask());
   const auto start = server_.Async<&BatchServer::Join>().Await();
@@ -280,7 +298,8 @@ TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
        "--worker_program=" + testing::ProgramPath("parameter_server_batch"),
        "--", testing::ProgramPath("parameter_server_batch"),
        "--data=" + WriteImages(folder), "--width=4", "--steps=4", "--batch=4",
-       "--test_images=16", "--json=" + folder / "results.jsonl"});
+       "--lr_schedule=warm-cosine", "--test_images=16",
+       "--json=" + folder / "results.jsonl"});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("accuracy"));
   EXPECT_THAT(outcome.output, HasSubstr("images/s"));

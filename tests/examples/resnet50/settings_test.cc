@@ -65,6 +65,7 @@ TEST(SettingsFromFlags, TakesOptimizersAndSchedulesByName) {
   const Stepping usual = settings({}).value().stepping;
   EXPECT_EQ(usual.optimizer.kind, "sgd");
   EXPECT_EQ(usual.optimizer.state_tensors(), 0);
+  EXPECT_EQ(usual.RateOver(100)(50), usual.optimizer.lr);
   const Stepping images = settings({"--data=x", "--lr=0.1"}).value().stepping;
   EXPECT_EQ(images.schedule, "warm-cosine");
   EXPECT_EQ(images.optimizer.lr, 0.1);

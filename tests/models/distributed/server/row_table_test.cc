@@ -38,6 +38,34 @@ void Step(RowTable& table, const std::vector<RowGradients>& gradients,
   table.Step({table.Prepare(gradients).get()}, scale);
 }
 
+void ExpectDenseSteps(const ops::StepRule& rule, int64_t limit, int64_t rows) {
+  RowTable table(Options(9, rule), limit);
+  const Tensor keys = Tensor::Empty({rows}, {.dtype = DType::kI64});
+  for (int64_t i = 0; i < rows; ++i) keys.data<int64_t>()[i] = 7 * i - 3;
+  const Tensor dense = Read(table, keys);
+  std::vector<Tensor> state;
+  for (const auto& slot : UsedSlots(rule)) {
+    state.push_back(slot.name == nullptr
+                        ? Tensor()
+                        : Tensor::Full(dense.shape(), slot.initial));
+  }
+  Generator generator(2);
+  for (int step = 1; step <= 3; ++step) {
+    const Tensor gradients = RandNormal({rows, 9}, generator);
+    Step(table, {{.table = 0, .keys = keys, .gradients = gradients}}, 0.5);
+    ops::OptimizerStep(
+        {{.targets = {{.value = dense,
+                       .grad = gradients,
+                       .state = state,
+                       .step = step,
+                       .scale = Tensor::Scalar(0.5, DType::kF64)}},
+          .rule = rule}});
+  }
+  EXPECT_EQ(Read(table, keys).ToVector<float>(), dense.ToVector<float>())
+      << rows;
+  EXPECT_EQ(table.size(), rows);
+}
+
 TEST(RowTable, RowsBeginAsSeedAndKeySayWhereverTheyAre) {
   const RowTable one(Options(6, ops::SgdRule{}), 0);
   const RowTable other(Options(6, ops::SgdRule{}), 3);
@@ -73,36 +101,17 @@ TEST(RowTable, BeginsUniformNormalOrZero) {
   }
 }
 
-// Against dense steps of all rows, of which those without a gradient are left
-// out.
+// Compares with dense steps of all rows. Rows are stepped several at a time; a
+// bounded table steps those of a push in one run.
 TEST(RowTable, StepsTheTouchedRowsByTheRule) {
   for (const ops::StepRule& rule :
-       {ops::StepRule(ops::SgdRule{.lr = 0.1, .momentum = 0.9}),
+       {ops::StepRule(ops::SgdRule{.lr = 0.1}),
+        ops::StepRule(ops::SgdRule{.lr = 0.1, .momentum = 0.9}),
         ops::StepRule(ops::AdagradRule{.lr = 0.1}),
         ops::StepRule(ops::AdamRule{.lr = 0.1, .amsgrad = true})}) {
-    RowTable table(Options(9, rule), 0);
-    const Tensor keys = Keys({3, 100, 7});
-    const Tensor dense = Read(table, keys);
-    std::vector<Tensor> state;
-    for (const auto& slot : UsedSlots(rule)) {
-      state.push_back(slot.name == nullptr
-                          ? Tensor()
-                          : Tensor::Full(dense.shape(), slot.initial));
-    }
-    Generator generator(2);
-    for (int step = 1; step <= 3; ++step) {
-      const Tensor gradients = RandNormal({3, 9}, generator);
-      Step(table, {{.table = 0, .keys = keys, .gradients = gradients}}, 0.5);
-      ops::OptimizerStep(
-          {{.targets = {{.value = dense,
-                         .grad = gradients,
-                         .state = state,
-                         .step = step,
-                         .scale = Tensor::Scalar(0.5, DType::kF64)}},
-            .rule = rule}});
-    }
-    EXPECT_EQ(Read(table, keys).ToVector<float>(), dense.ToVector<float>());
-    EXPECT_EQ(table.size(), 3);
+    for (const int64_t limit : {0, 1000})
+      for (const int64_t rows : {1, 3, 7, 8, 9, 16, 17, 24, 25, 300})
+        ExpectDenseSteps(rule, limit, rows);
   }
 }
 

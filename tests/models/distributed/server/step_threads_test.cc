@@ -4,10 +4,12 @@
 #include "models/distributed/server/step_threads.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <string>
 #include <vector>
 
+#include "core/compute_threads.h"
 #include "models/distributed/server/shard_state.h"
 
 namespace baton::dist {
@@ -30,6 +32,20 @@ TEST(StepThreads, AreAsManyAsTheOptionsSay) {
   EXPECT_EQ(StepThreads({.compute_threads = 3},
                         {.threads = 6, .cores = 16, .servers = 2}),
             3);
+}
+
+// Where a machine has four cores or more, all of them would be two threads.
+TEST(StepThreads, AreForTheCoresThatTheProcessMayUse) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  const int some_core = ::sched_getcpu();
+  CPU_ZERO(&one);
+  CPU_SET(some_core, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+  const ComputeThreadsScope threads(1);
+  const int here = StepThreadsHere({});
+  ::sched_setaffinity(0, sizeof(before), &before);
+  EXPECT_EQ(here, 1);
 }
 
 int ServersHere(const std::vector<std::string>& cores) {
