@@ -1,9 +1,9 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// [class]
 #pragma once
 
-// [class]
 #include <cstdint>
 #include <memory>
 

@@ -9,13 +9,13 @@ installed=$1
 project=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../examples/tutorial" && pwd)
 HOME=$(mktemp -d)
 trap 'rm -rf "$HOME"' EXIT
-ln -s "$installed" "$HOME/baton"
-mkdir "$HOME/parts"
+mkdir "$HOME/opt" "$HOME/parts"
+ln -s "$installed" "$HOME/opt/baton"
 cp "$project"/* "$HOME/parts"
 cd "$HOME/parts"
 
 # [build]
-export PATH=$HOME/baton/bin:$PATH CMAKE_PREFIX_PATH=$HOME/baton
+export PATH=$HOME/opt/baton/bin:$PATH CMAKE_PREFIX_PATH=$HOME/opt/baton
 cmake -S . -B build -D CMAKE_BUILD_TYPE=Release
 cmake --build build
 # [end]
