@@ -287,7 +287,7 @@ void AgentCore::EndLateCalls() {
     MutexLock lock(mutex_);
     const auto now = Clock::now();
     auto next = Clock::time_point::max();
-    for (const auto& [due, unclaimed] : outgoing_) {
+    for (const Due<CallPtr>& due : outgoing_) {
       if (IsLate(due, now, made)) continue;
       next = due.first;
       break;

@@ -40,6 +40,13 @@ class OutgoingCall {
   WorkerInfo to;               // as it was known when the call began
   PeerPtr peer;                // null if it could not begin
   std::vector<HoldId> within;  // holds of the handler that made it
+  // Registrations of what may end the call early, and what was sent with it.
+  // Written under AgentCore::mutex_ until it is done, then constant.
+  struct Watches {
+    uint64_t cancel = 0;
+    uint64_t parent = 0;
+  } watches;
+  std::vector<ForkId> forks;
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;  // constant once admitted
   std::atomic<bool> done{false};
@@ -176,16 +183,6 @@ class AgentCore final : public MessageHandler,
   void OnOwnershipChanged() override;
 
  private:
-  // Registrations of what may end a call that this worker made early.
-  struct Watches {
-    uint64_t cancel = 0;
-    uint64_t parent = 0;
-  };
-  // What an outgoing call has until it is claimed.
-  struct Unclaimed {
-    Watches watches;
-    std::vector<ForkId> forks;  // sent with it
-  };
   struct Outbound {  // an encoded request
     RequestFrame frame;
     std::vector<Tensor> tensors;
@@ -194,7 +191,7 @@ class AgentCore final : public MessageHandler,
   };
   struct Turn;
 
-  // These run on the inbox.
+  // These run on the inbox. Those of workers are in membership.cc.
   void Dispatch(const WorkerInfo& from, Message message);
   void OnRequest(const WorkerInfo& from, Message message);
   void OnResponse(const WorkerInfo& from, Message message);
@@ -226,18 +223,17 @@ class AgentCore final : public MessageHandler,
   // These run on any thread.
   void Tell(MemberEvent event);
   void TellAll();
-  // These run on any thread and let the inbox do the work.
+  void GiveUpAfter(std::chrono::milliseconds delay, const Peers::Loss& loss,
+                   const absl::Status& why);
   // Calls a method of the peers under the lock.
   template <typename Method, typename... Args>
   auto WithPeers(Method method, const Args&... args) {
     MutexLock lock(mutex_);
     return (peers_.*method)(args...);
   }
-  void GiveUpAfter(std::chrono::milliseconds delay, const Peers::Loss& loss,
-                   const absl::Status& why);
 
-  // Deadlines of calls. One timer serves all calls: it is set
-  // to the earliest deadline, and then finds the calls that are late.
+  // Deadlines of calls. One timer serves all calls: it is set to the earliest
+  // deadline, and then finds the calls that are late.
   void AwaitDeadlineLocked(Clock::time_point deadline)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndLateCalls();
@@ -245,7 +241,7 @@ class AgentCore final : public MessageHandler,
   // Outgoing.
   absl::Status Admit(const CallPtr& call);
   void Watch(const CallPtr& call);
-  void Unwatch(const OutgoingCall& call, const Watches& watches);
+  void Unwatch(const OutgoingCall& call, const OutgoingCall::Watches& watches);
   void FailLater(const CallPtr& call, const absl::Status& why, bool retryable);
   // Ends a call that was claimed; runs the caller's continuations.
   void ConcludeFailed(const CallPtr& call, const absl::Status& why,
@@ -262,10 +258,9 @@ class AgentCore final : public MessageHandler,
   void TransmitLocal(const CallPtr& call, Outbound& outbound);
   // Returns true for the first caller, which alone may set the call's result.
   bool Claim(const CallPtr& call);
-  bool ClaimLocked(const CallPtr& call, Unclaimed& unclaimed)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ClaimLocked(OutgoingCall& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends what a claimed call had until then.
-  void EndWaiting(const OutgoingCall& call, const Unclaimed& unclaimed);
+  void EndWaiting(const OutgoingCall& call);
   // Records the end of a call for statistics and traces.
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
@@ -339,7 +334,7 @@ class AgentCore final : public MessageHandler,
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
   Peers peers_ ABSL_GUARDED_BY(mutex_);
   // All calls under way; each peer has those with it by number.
-  std::map<Due<CallPtr>, Unclaimed> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::set<Due<CallPtr>> outgoing_ ABSL_GUARDED_BY(mutex_);
   std::set<Due<IncomingPtr>> incoming_ ABSL_GUARDED_BY(mutex_);
   // When EndLateCalls runs next, and the timer that runs it.
   Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();

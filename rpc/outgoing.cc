@@ -55,7 +55,7 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
                      " calls under way; wait for some or raise "
                      "max_outgoing_calls (--max_calls)"));
   }
-  outgoing_.emplace(DueOf(call), Unclaimed());
+  outgoing_.insert(DueOf(call));
   AwaitDeadlineLocked(call->deadline);
   return absl::OkStatus();
 }
@@ -70,7 +70,7 @@ void AgentCore::Watch(const CallPtr& call) {
     if (self != nullptr && call != nullptr) self->FailLater(call, why, false);
   };
   const Leading& leading = call->spec.leading;
-  Watches watches;
+  OutgoingCall::Watches watches;
   watches.cancel = leading.options.cancel.OnCancel(cancel);
   if (leading.parent.has_value()) {
     watches.parent = leading.parent->token().OnCancel(cancel);
@@ -78,15 +78,16 @@ void AgentCore::Watch(const CallPtr& call) {
   if (watches.cancel == 0 && watches.parent == 0) return;
   {
     MutexLock lock(mutex_);
-    const auto found = outgoing_.find(DueOf(call));
-    if (found != outgoing_.end()) found->second.watches = watches;
-    if (!call->done) return;
-    if (found != outgoing_.end()) found->second.watches = {};
+    if (!call->done) {
+      call->watches = watches;
+      return;
+    }
   }
   Unwatch(*call, watches);
 }
 
-void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
+void AgentCore::Unwatch(const OutgoingCall& call,
+                        const OutgoingCall::Watches& watches) {
   const Leading& leading = call.spec.leading;
   leading.options.cancel.Remove(watches.cancel);
   if (leading.parent.has_value()) {
@@ -95,28 +96,23 @@ void AgentCore::Unwatch(const OutgoingCall& call, const Watches& watches) {
 }
 
 bool AgentCore::Claim(const CallPtr& call) {
-  Unclaimed unclaimed;
   {
     MutexLock lock(mutex_);
-    if (!ClaimLocked(call, unclaimed)) return false;
+    if (!ClaimLocked(*call)) return false;
   }
-  EndWaiting(*call, unclaimed);
+  EndWaiting(*call);
   return true;
 }
 
-bool AgentCore::ClaimLocked(const CallPtr& call, Unclaimed& unclaimed) {
-  if (call->done.exchange(true)) return false;
-  const auto found = outgoing_.find(DueOf(call));
-  if (found != outgoing_.end())
-    unclaimed = std::exchange(found->second, Unclaimed());
-  if (call->number != 0) peers_.Sent(*call->peer).erase(call->number);
+bool AgentCore::ClaimLocked(OutgoingCall& call) {
+  if (call.done.exchange(true)) return false;
+  if (call.number != 0) peers_.Sent(*call.peer).erase(call.number);
   return true;
 }
 
-void AgentCore::EndWaiting(const OutgoingCall& call,
-                           const Unclaimed& unclaimed) {
-  Unwatch(call, unclaimed.watches);
-  const std::vector<ForkId>& forks = unclaimed.forks;
+void AgentCore::EndWaiting(const OutgoingCall& call) {
+  Unwatch(call, call.watches);
+  const std::vector<ForkId>& forks = call.forks;
   if (!forks.empty()) {
     ownership_->ProbeFrom(forks, Clock::now() + 2 * options_.resend_after);
   }
@@ -173,13 +169,12 @@ CallPtr AgentCore::FindSent(Peer& peer, uint64_t number) {
 
 CallPtr AgentCore::ClaimSent(Peer& peer, uint64_t number) {
   CallPtr call;
-  Unclaimed unclaimed;
   {
     MutexLock lock(mutex_);
     call = FindSentLocked(peer, number);
-    if (call == nullptr || !ClaimLocked(call, unclaimed)) return nullptr;
+    if (call == nullptr || !ClaimLocked(*call)) return nullptr;
   }
-  EndWaiting(*call, unclaimed);
+  EndWaiting(*call);
   return call;
 }
 
@@ -206,7 +201,7 @@ void AgentCore::FailAllCalls(const absl::Status& why) {
   std::vector<CallPtr> calls;
   {
     MutexLock lock(mutex_);
-    for (const auto& [due, unclaimed] : outgoing_) calls.push_back(due.second);
+    for (const auto& [deadline, call] : outgoing_) calls.push_back(call);
   }
   for (const CallPtr& call : calls) Fail(call, why, false);
 }

@@ -114,7 +114,7 @@ bool AgentCore::Register(const CallPtr& call, RequestFrame& frame,
     if (const auto next = peers_.NextCall(*call->peer, since)) {
       frame.epoch = next->epoch;
       frame.call = call->number = next->number;
-      outgoing_[DueOf(call)].forks = forks;
+      call->forks = forks;
       peers_.Sent(*call->peer)[frame.call] = call;
       return true;
     }

@@ -49,15 +49,17 @@ struct IncomingCall;
 // and changed through Peers and under the lock that guards these.
 class Peer {
  public:
-  // When                    | kNew  | kUp   | kLost | kGone | kRemoved
-  // it is heard             | kUp   | kUp   | kUp   | kUp   | (note)
-  // its connection breaks   | kLost | kLost | kLost | kGone | kRemoved
-  // it is given up          |       |       | kGone, or kRemoved unless listed
-  // an RRef of it comes     | kNew  | kUp   | kLost | kNew  | kRemoved
-  // it is added             | kNew  | kUp   | kLost | kNew  | kNew
-  // it is removed, replaced | kRemoved
-  // Calls to it may begin in every state but kRemoved. (note) kUp; but if it
-  // was replaced or has left, what it says is stale.
+  // What the state becomes, where it changes:
+  //                         | kNew  | kUp   | kLost     | kGone | kRemoved
+  // it is heard             | kUp   |       | kUp       | kUp   | kUp (1)
+  // its connection breaks   | kLost | kLost |           |       |
+  // it is given up          |       |       | kGone (2) |       |
+  // it is added             |       |       |           | kNew  | kNew (1)
+  // a handle of it comes    |       |       |           | kNew  |
+  // it is removed, replaced | kRemoved in every state
+  // (1) Unless it was replaced or has left: what it says is stale for ever.
+  // (2) kRemoved if it is not listed or had announced that it would leave.
+  // Calls to it may begin in every state but kRemoved.
   enum class State { kNew, kUp, kLost, kGone, kRemoved };
 
   Peer(WorkerInfo info, std::shared_ptr<PeerAccount> of)
@@ -88,24 +90,21 @@ class Peer {
 };
 using PeerPtr = std::shared_ptr<Peer>;
 
-// The workers that an agent knows. A worker that was added is listed until it
-// is struck off or removed; a worker that only sent a message is not listed. A
-// worker that is given up is removed unless it is listed: a listed one may come
-// back and can still be called. Of the last workers that were removed, it
-// remembers why, and what is needed if the same incarnation comes back: call
-// numbers and the next epoch. Lookups by name and rank take constant time.
-// Thread-compatible: an agent guards its peers and its calls with one lock,
-// because whether a call may begin depends on its peer, and the end of a peer
-// ends its calls.
+// The workers that an agent knows, itself included. A worker that was added is
+// listed until it is struck off or removed; a worker that only sent a message
+// is not listed. A worker that is given up is removed unless it is listed: a
+// listed one may come back and can still be called. Of the last workers that
+// were removed, it remembers why, and what is needed if the same incarnation
+// comes back: call numbers and the next epoch. Lookups by name and rank take
+// constant time. Thread-compatible: an agent guards its peers and its calls
+// with one lock, because whether a call may begin depends on its peer, and the
+// end of a peer ends its calls.
 class Peers {
  public:
   using Clock = std::chrono::steady_clock;
 
   explicit Peers(const WorkerInfo& self, const PeerAccount::Limits& limits = {})
       : limits_(limits), self_(NewPeer(self)) {}
-
-  // This worker, which can call itself.
-  const PeerPtr& self() const { return self_; }
 
   // Whether a message belongs to the current epoch of the two workers. A later
   // epoch means that the sender has given this worker up; it becomes the
@@ -245,7 +244,7 @@ class Peers {
   PeerPtr& Enter(const WorkerInfo& worker);
 
   const PeerAccount::Limits limits_;
-  const PeerPtr self_;
+  const PeerPtr self_;  // calls itself as it calls the others
   std::unordered_map<std::string, PeerPtr> peers_;
   std::unordered_map<int32_t, PeerPtr> by_rank_;
   NewestMap<std::string, PeerPtr> removed_{1024};

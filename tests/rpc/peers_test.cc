@@ -189,10 +189,10 @@ TEST_F(PeersTest, AReplacedIncarnationStaysApartFromItsSuccessor) {
 }
 
 TEST_F(PeersTest, AWorkerMayCallItself) {
-  EXPECT_EQ(*peers_.Find("alice"), peers_.self());
-  EXPECT_EQ(*peers_.Find(Rank{0}), peers_.self());
-  EXPECT_EQ(peers_.NextCall(*peers_.self())->number, 1u);
-  EXPECT_EQ(peers_.NextCall(*peers_.self())->number, 2u);
+  const PeerPtr self = *peers_.Find("alice");
+  EXPECT_EQ(*peers_.Find(Rank{0}), self);
+  EXPECT_EQ(peers_.NextCall(*self)->number, 1u);
+  EXPECT_EQ(peers_.NextCall(*self)->number, 2u);
 }
 
 // All incarnations share what may wait, and their statistics.
