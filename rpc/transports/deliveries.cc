@@ -10,9 +10,18 @@
 
 namespace baton::rpc {
 
-void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes) {
+void RestoreHeader(Message& message) {
+  const Tensor header = std::move(message.tensors.back());
+  message.tensors.pop_back();
+  message.header.assign(static_cast<const char*>(header.raw_data()),
+                        header.nbytes());
+}
+
+void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes,
+                      bool header_is_last_tensor) {
   message.receipt = Receipt(bytes + kMessageOverhead);
-  Push({from, std::move(message), bytes + kMessageOverhead});
+  Push({from, std::move(message), bytes + kMessageOverhead,
+        header_is_last_tensor});
 }
 
 void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {
@@ -83,6 +92,7 @@ void Deliveries::Pass(Delivery delivery) {
   }
   gate_->Pass([&delivery](MessageHandler& handler) {
     if (auto* message = std::get_if<Message>(&delivery.what)) {
+      if (delivery.header_is_last_tensor) RestoreHeader(*message);
       handler.OnMessage(delivery.from, std::move(*message));
     } else {
       handler.OnPeerLost(delivery.from, std::get<absl::Status>(delivery.what));
@@ -151,7 +161,8 @@ void PendingMessages::Came(uint64_t id, const absl::Status& status) {
   if (!held.late.small) large_bytes_ -= held.late.bytes_here;
   // Under the lock, so that nothing is delivered after Drop.
   if (status.ok()) {
-    deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes);
+    deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes,
+                      held.late.header_is_last_tensor);
   } else {
     deliveries_->PushTask([weak = weak_from_this(), status, drops = drops_] {
       const auto self = weak.lock();

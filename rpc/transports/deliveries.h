@@ -61,6 +61,9 @@ inline void AwaitPosted(ThreadPool& reports) {
 // messages reaches the limits as well.
 inline constexpr size_t kMessageOverhead = 256;
 
+// Gives a message its header, which has come as its last tensor.
+void RestoreHeader(Message& message);
+
 // Passes the messages of one peer to the handler one at a time and in order.
 // Thread-safe.
 class Deliveries : public std::enable_shared_from_this<Deliveries> {
@@ -76,7 +79,9 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
         limit_(limit),
         drained_(std::move(drained)) {}
 
-  void Push(const WorkerInfo& from, Message message, size_t bytes);
+  // `header_is_last_tensor`: RestoreHeader is to be called.
+  void Push(const WorkerInfo& from, Message message, size_t bytes,
+            bool header_is_last_tensor = false);
   void PushLost(const WorkerInfo& peer, absl::Status why);
   // Runs the task in its turn, even if the gate is closed. It must be short.
   void PushTask(Task task);
@@ -93,6 +98,7 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
     WorkerInfo from;
     std::variant<Message, absl::Status, Task> what;
     size_t bytes;
+    bool header_is_last_tensor = false;
   };
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
@@ -123,6 +129,7 @@ struct PendingMessage {
   size_t bytes = 0;       // of the whole message
   size_t bytes_here = 0;  // of what came by the stream
   bool small = false;     // nothing of it came in chunks
+  bool header_is_last_tensor = false;
 };
 
 // Holds messages of one peer that may not be delivered yet; others overtake

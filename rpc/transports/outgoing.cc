@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/channels/channel.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/packed.h"
 #include "rpc/wire.pb.h"
@@ -21,6 +22,15 @@ using Self = std::shared_ptr<Outgoing>;
 // Small ones of the CPU travel in the message frame.
 bool UsesChannel(const Tensor& tensor) {
   return tensor.nbytes() > kInlineTensorBytes || !tensor.device().is_cpu();
+}
+
+Tensor TensorOf(std::string header) {
+  const auto bytes = std::make_shared<std::string>(std::move(header));
+  auto storage =
+      Storage::Wrap(bytes->data(), bytes->size(), Device::Cpu(), [bytes] {});
+  return DenseView(
+      std::move(storage),
+      {.dtype = DType::kU8, .shape = {static_cast<int64_t>(bytes->size())}});
 }
 
 // What a slice keeps alive. The pin, if it is of a tensor, is destroyed first.
@@ -62,6 +72,7 @@ absl::StatusOr<std::shared_ptr<Outgoing>> Outgoing::Make(
 }
 
 bool Outgoing::UsesChannels(const Message& message) {
+  if (message.header.size() > kInlineTotalBytes) return true;
   return std::any_of(message.tensors.begin(), message.tensors.end(),
                      [](const Tensor& tensor) {
                        return tensor.defined() && UsesChannel(tensor);
@@ -75,7 +86,6 @@ absl::Status Outgoing::Encode() {
                      " tensors; at most ", kMaxTensors, " fit"));
   }
   wire::MessageMeta meta;
-  meta.set_header_size(message_.header.size());
   size_t inline_bytes = 0;
   std::vector<std::string_view> inline_parts;
   const auto is_inline = [&](const void* data, size_t bytes, size_t limit) {
@@ -86,10 +96,13 @@ absl::Status Outgoing::Encode() {
     inline_parts.emplace_back(static_cast<const char*>(data), bytes);
     return true;
   };
-  const std::string& header = message_.header;
-  meta.set_header_chunked(
-      !is_inline(header.data(), header.size(), kInlineTotalBytes));
-  if (meta.header_chunked()) parts_.push_back({nullptr, header.size()});
+  std::string& header = message_.header;
+  if (is_inline(header.data(), header.size(), kInlineTotalBytes)) {
+    meta.set_header_size(header.size());
+  } else {
+    meta.set_header_is_last_tensor(true);
+    message_.tensors.push_back(TensorOf(std::move(header)));
+  }
   for (Tensor& tensor : message_.tensors) {
     wire::TensorMeta& entry = *meta.add_tensors();
     entry.set_dtype(static_cast<uint32_t>(tensor.dtype()));
@@ -105,8 +118,7 @@ absl::Status Outgoing::Encode() {
     tensor = Packed(tensor);
     entry.set_chunked(
         !is_inline(tensor.raw_data(), tensor.nbytes(), kInlineTensorBytes));
-    if (entry.chunked())
-      parts_.push_back({&reads_.emplace_back(tensor), tensor.nbytes()});
+    if (entry.chunked()) parts_.emplace_back(tensor);
   }
   const size_t meta_bytes = meta.ByteSizeLong();
   if (meta_bytes > kMaxMetaBytes) {
@@ -150,15 +162,15 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
     spend(self->frame_.size() + self->exported_bytes_);
   }
   while (self->part_ < self->parts_.size() && budget > 0) {
-    const Part& part = self->parts_[self->part_];
-    const size_t bytes = std::min(budget, part.bytes - self->offset_);
+    const size_t whole = self->parts_[self->part_].original().nbytes();
+    const size_t bytes = std::min(budget, whole - self->offset_);
     std::string header;
     AppendFrameHeader({FrameKind::kChunk, 0, bytes}, header);
     out.emplace_back(header);
     out.push_back(self->ChunkOf(self, bytes));
     spend(bytes);
     self->offset_ += bytes;
-    if (self->offset_ == part.bytes) {
+    if (self->offset_ == whole) {
       ++self->part_;
       self->offset_ = 0;
     }
@@ -169,10 +181,7 @@ bool Outgoing::Take(const std::shared_ptr<Outgoing>& self, size_t& budget,
 // Returns the next `bytes` of the present part.
 grpc::Slice Outgoing::ChunkOf(const std::shared_ptr<Outgoing>& self,
                               size_t bytes) const {
-  const PendingRead* read = parts_[part_].read;
-  if (read == nullptr)
-    return SliceOf(message_.header.data() + offset_, bytes, {self, nullptr});
-  auto pin = read->Pin();
+  auto pin = parts_[part_].Pin();
   const char* data = static_cast<const char*>(pin->raw_data()) + offset_;
   return SliceOf(data, bytes, {self, std::move(pin)});
 }
@@ -196,7 +205,7 @@ void Outgoing::FrameTaken(const std::shared_ptr<Outgoing>& self) {
 }
 
 Outgoing::~Outgoing() {
-  reads_.clear();  // first: then whoever is told may write without a copy
+  parts_.clear();  // first: then whoever is told may write without a copy
   // The peer has not been told of these tickets.
   if (!frame_taken_) {
     for (const auto& exported : exported_) channels_->Withdraw(exported);

@@ -33,7 +33,7 @@ class Outgoing {
   // Returns InvalidArgument for tensors that cannot be sent and
   // ResourceExhausted for a message above `max_bytes`; then the caller must
   // call `sent`. Tensors that are too large for the message frame are given to
-  // `channels`, if it is not null and takes them.
+  // `channels`, if it is not null and takes them. So is a header that large.
   static absl::StatusOr<std::shared_ptr<Outgoing>> Make(
       Message message, size_t max_bytes, Transport::Sent& sent,
       const std::shared_ptr<ThreadPool>& executor, bool success_inline = false,
@@ -42,7 +42,7 @@ class Outgoing {
   Outgoing(const Outgoing&) = delete;
   Outgoing& operator=(const Outgoing&) = delete;
 
-  // Whether Make gives tensors of the message to channels, if there are such.
+  // Whether Make gives parts of the message to channels, if there are such.
   static bool UsesChannels(const Message& message);
   // Whether parts of the message travel in chunks.
   bool chunked() const { return !parts_.empty(); }
@@ -72,13 +72,6 @@ class Outgoing {
   void Fail(absl::Status why) { Report(std::move(why)); }
 
  private:
-  // Bytes that travel as chunks: a tensor or, if `read` is null, the message
-  // header.
-  struct Part {
-    const PendingRead* read;
-    size_t bytes;
-  };
-
   Outgoing() = default;
   absl::Status Encode();
   bool Export(Tensor& tensor, wire::TensorMeta& entry);
@@ -92,8 +85,7 @@ class Outgoing {
   std::vector<TensorChannels::Exported> exported_;
   size_t exported_bytes_ = 0;
   std::string frame_;
-  std::deque<PendingRead> reads_;  // of tensors that travel as chunks
-  std::vector<Part> parts_;
+  std::deque<PendingRead> parts_;  // the tensors that travel as chunks
   size_t part_ = 0;
   size_t offset_ = 0;  // in parts_[part_]
   bool frame_taken_ = false;

@@ -150,9 +150,11 @@ TEST_F(TcpWorkers, LargeAndSmallMessagesDoNotWaitForEachOther) {
   SentLog log;
   constexpr size_t kCount = 400;
   for (size_t i = 0; i < kCount; ++i) {
-    const std::string header(i % 5 == 0 ? 100'000 : 50'000, 'h');
-    alice->transport->Send("bob", {header, {Tensor::Full({20'000}, 1.0 * i)}},
-                           log.Next());
+    const Message small{std::string(50'000, 'h'),
+                        {Tensor::Full({20'000}, 1.0 * i)}};
+    alice->transport->Send(
+        "bob", i % 5 == 0 ? InChunks(small.header, small.tensors) : small,
+        log.Next());
   }
   std::vector<bool> seen(kCount);
   for (const auto& letter : bob->mailbox.Await(kCount + 1)) {
