@@ -133,96 +133,87 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header,
     return absl::InvalidArgumentError(
         absl::StrCat("a message of ", tensors, " tensors"));
   }
-  Incoming& in = small_;
-  in.message.emplace();
-  in.message->tensors.resize(static_cast<size_t>(meta.tensors_size()));
-  std::vector<Part> inline_parts;
-  RETURN_IF_ERROR(Plan(in, meta, channels, inline_parts));
-  uint64_t inline_bytes = 0;
-  for (const Part& part : inline_parts) inline_bytes += part.bytes;
+  Incoming in;
+  RETURN_IF_ERROR(Plan(in, meta, channels));
+  uint64_t inline_bytes = meta.header_size();
+  for (const size_t tensor : in.inline_tensors)
+    inline_bytes += in.specs[tensor].bytes;
   if (inline_bytes != header.payload_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("a message with ", header.payload_bytes,
                      " bytes of inline parts, not ", inline_bytes));
   }
-  for (const Part& part : inline_parts) {
-    if (part.tensor >= 0) RETURN_IF_ERROR(Allocate(in, part.tensor));
-    RETURN_IF_ERROR(Append(in, part, part.bytes, frames));
-    RETURN_IF_ERROR(Settle(in, part.tensor));
+  in.message.header.resize(meta.header_size());
+  frames.Read(in.message.header.data(), in.message.header.size());
+  for (const size_t tensor : in.inline_tensors) {
+    RETURN_IF_ERROR(Allocate(in, tensor));
+    RETURN_IF_ERROR(Append(in, tensor, in.specs[tensor].bytes, frames));
+    RETURN_IF_ERROR(Settle(in, tensor));
   }
-  if (in.parts.empty()) {
+  if (in.chunked_tensors.empty()) {
     Finish(in, batch);
     return absl::OkStatus();
   }
-  if (large_.message.has_value()) {
+  if (!large_.chunked_tensors.empty()) {
     return absl::InvalidArgumentError(
         "a message in chunks amid the chunks of another");
   }
-  std::swap(small_, large_);
+  large_ = std::move(in);
   return absl::OkStatus();
 }
 
 absl::Status Receiver::Plan(Incoming& in, const wire::MessageMeta& meta,
-                            TensorChannels* channels,
-                            std::vector<Part>& inline_parts) {
-  in.specs.clear();
-  in.for_gpu.clear();
-  in.parts.clear();
-  in.awaited.clear();
-  in.imported_bytes = 0;
-  in.part = 0;
-  in.offset = 0;
+                            TensorChannels* channels) {
+  in.message.tensors.resize(static_cast<size_t>(meta.tensors_size()));
   in.header_is_last_tensor = meta.header_is_last_tensor();
   if (meta.header_size() > max_bytes_) return TooLarge(max_bytes_);
-  uint64_t total = meta.header_size();
-  inline_parts.push_back({-1, total});
-  for (int i = 0; i < meta.tensors_size(); ++i) {
-    const wire::TensorMeta& entry = meta.tensors(i);
+  in.bytes = meta.header_size();
+  for (const wire::TensorMeta& entry : meta.tensors()) {
     ASSIGN_OR_RETURN(const DType dtype, DTypeOf(entry));
-    ASSIGN_OR_RETURN(uint64_t size,
-                     TensorBytes(entry, dtype, max_bytes_ - total, max_bytes_));
-    total += size;
-    in.for_gpu.push_back(entry.gpu() && device_.is_cuda());
+    ASSIGN_OR_RETURN(
+        const uint64_t bytes,
+        TensorBytes(entry, dtype, max_bytes_ - in.bytes, max_bytes_));
+    in.bytes += bytes;
+    const size_t tensor = in.specs.size();
     in.specs.push_back({dtype,
                         Shape(Dims(entry.sizes().begin(), entry.sizes().end())),
                         entry.channels_last() ? MemoryFormat::kChannelsLast
                                               : MemoryFormat::kContiguous,
-                        size, in.for_gpu.back()});
+                        bytes, entry.gpu() && device_.is_cuda()});
     if (entry.channel() != 0) {
-      RETURN_IF_ERROR(Import(in, entry, i, channels));
-    } else if (entry.chunked() && size > 0) {
-      in.parts.push_back({i, size});
+      RETURN_IF_ERROR(Import(in, entry, tensor, channels));
+    } else if (entry.chunked() && bytes > 0) {
+      in.chunked_tensors.push_back(tensor);
     } else {
-      inline_parts.push_back({i, size});
+      in.inline_tensors.push_back(tensor);
     }
   }
-  in.bytes = total;
   if (in.header_is_last_tensor &&
-      (in.specs.back().dtype != DType::kU8 || in.for_gpu.back())) {
+      (in.specs.back().dtype != DType::kU8 || in.specs.back().pinned)) {
     return absl::InvalidArgumentError("a header that is not of bytes");
   }
   return absl::OkStatus();
 }
 
 absl::Status Receiver::Import(Incoming& in, const wire::TensorMeta& entry,
-                              int tensor, TensorChannels* channels) {
+                              size_t tensor, TensorChannels* channels) {
   if (channels == nullptr) {
     return absl::InvalidArgumentError("a tensor by a channel without any");
   }
-  const auto index = static_cast<size_t>(tensor);
   ASSIGN_OR_RETURN(
       Imported imported,
-      channels->Import(entry.channel(), in.specs[index], entry.ticket()));
-  in.imported_bytes += in.specs[index].bytes;
-  in.message->tensors[index] = imported.tensor;
+      channels->Import(entry.channel(), in.specs[tensor], entry.ticket()));
+  in.imported_bytes += in.specs[tensor].bytes;
+  in.message.tensors[tensor] = imported.tensor;
   if (!imported.given.valid()) return Settle(in, tensor);
   return Await(in, tensor, imported);
 }
 
 // A tensor that has not arrived yet is settled when it has.
-absl::Status Receiver::Await(Incoming& in, int tensor, const Imported& late) {
-  Tensor& values = in.message->tensors[static_cast<size_t>(tensor)];
-  if (values.device().is_cuda() || !in.for_gpu[static_cast<size_t>(tensor)]) {
+absl::Status Receiver::Await(Incoming& in, size_t tensor,
+                             const Imported& late) {
+  Tensor& values = in.message.tensors[tensor];
+  if (values.device().is_cuda() || !in.specs[tensor].pinned) {
     in.awaited.push_back(late.given);
     return absl::OkStatus();
   }
@@ -235,83 +226,70 @@ absl::Status Receiver::Await(Incoming& in, int tensor, const Imported& late) {
 absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& frames,
                                  Batch& batch) {
   Incoming& in = large_;
-  if (!in.message.has_value() || header.meta_bytes != 0) {
+  if (in.chunked_tensors.empty() || header.meta_bytes != 0) {
     return absl::InvalidArgumentError("a chunk that belongs to no message");
   }
-  const Part part = in.parts[in.part];
-  if (header.payload_bytes == 0 ||
-      header.payload_bytes > part.bytes - in.offset) {
+  const size_t tensor = in.chunked_tensors[in.chunked];
+  const uint64_t missing = in.specs[tensor].bytes - in.offset;
+  if (header.payload_bytes == 0 || header.payload_bytes > missing) {
     return absl::InvalidArgumentError(
         absl::StrCat("a chunk of ", header.payload_bytes, " bytes where ",
-                     part.bytes - in.offset, " are missing"));
+                     missing, " are missing"));
   }
-  if (in.offset == 0 && part.tensor >= 0)
-    RETURN_IF_ERROR(Allocate(in, part.tensor));
-  RETURN_IF_ERROR(Append(in, part, header.payload_bytes, frames));
+  if (in.offset == 0) RETURN_IF_ERROR(Allocate(in, tensor));
+  RETURN_IF_ERROR(Append(in, tensor, header.payload_bytes, frames));
   in.offset += header.payload_bytes;
-  if (in.offset < part.bytes) return absl::OkStatus();
-  RETURN_IF_ERROR(Settle(in, part.tensor));
+  if (header.payload_bytes < missing) return absl::OkStatus();
+  RETURN_IF_ERROR(Settle(in, tensor));
   in.offset = 0;
-  if (++in.part == in.parts.size()) Finish(in, batch);
+  if (++in.chunked < in.chunked_tensors.size()) return absl::OkStatus();
+  Finish(in, batch);
+  in = Incoming();
   return absl::OkStatus();
 }
 
-absl::Status Receiver::Allocate(Incoming& in, int tensor) {
-  const auto index = static_cast<size_t>(tensor);
-  const TensorSpec& spec = in.specs[index];
+absl::Status Receiver::Allocate(Incoming& in, size_t tensor) {
+  const TensorSpec& spec = in.specs[tensor];
   return CatchErrors([&] {
-    in.message->tensors[index] =
-        Tensor::Empty(spec.shape, {.dtype = spec.dtype,
-                                   .format = spec.format,
-                                   .pinned = in.for_gpu[index]});
+    in.message.tensors[tensor] = Tensor::Empty(
+        spec.shape,
+        {.dtype = spec.dtype, .format = spec.format, .pinned = spec.pinned});
   });
 }
 
-absl::Status Receiver::Append(Incoming& in, const Part& part, size_t bytes,
+absl::Status Receiver::Append(Incoming& in, size_t tensor, size_t bytes,
                               FrameReader& frames) {
   if (bytes == 0) return absl::OkStatus();
-  char* to;
-  if (part.tensor < 0) {
-    in.message->header.resize(bytes);
-    to = in.message->header.data();
-  } else {
-    const Tensor& tensor =
-        in.message->tensors[static_cast<size_t>(part.tensor)];
-    to = static_cast<char*>(tensor.raw_data()) + in.offset;
-  }
-  if (!frames.Read(to, bytes)) {
-    return absl::InvalidArgumentError("a frame ends early");
-  }
-  return absl::OkStatus();
+  auto* elements = static_cast<char*>(in.message.tensors[tensor].raw_data());
+  if (frames.Read(elements + in.offset, bytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError("a frame ends early");
 }
 
-absl::Status Receiver::Settle(Incoming& in, int tensor) {
-  if (tensor < 0) return absl::OkStatus();
-  const auto index = static_cast<size_t>(tensor);
-  Tensor& values = in.message->tensors[index];
+absl::Status Receiver::Settle(Incoming& in, size_t tensor) {
+  Tensor& values = in.message.tensors[tensor];
   if (values.device().is_cuda()) return absl::OkStatus();
   RETURN_IF_ERROR(CheckElements(
       values.dtype(),
       {static_cast<const std::byte*>(values.raw_data()), values.nbytes()}));
-  if (!in.for_gpu[index]) return absl::OkStatus();
+  if (!in.specs[tensor].pinned) return absl::OkStatus();
   return CatchErrors([&] { values = OnGpu(values, device_); });
 }
 
 void Receiver::Finish(Incoming& in, Batch& batch) {
-  batch.small = batch.small || in.parts.empty();
+  const bool small = in.chunked_tensors.empty();
+  batch.small = batch.small || small;
   if (in.awaited.empty()) {
-    if (in.header_is_last_tensor) RestoreHeader(*in.message);
+    if (in.header_is_last_tensor) RestoreHeader(in.message);
     batch.bytes += in.bytes;
-    batch.messages.push_back(*std::move(in.message));
+    batch.messages.push_back(std::move(in.message));
   } else {
-    batch.late.push_back({.message = *std::move(in.message),
-                          .awaited = std::exchange(in.awaited, {}),
+    batch.late.push_back({.message = std::move(in.message),
+                          .awaited = std::move(in.awaited),
                           .bytes = in.bytes,
                           .bytes_here = in.bytes - in.imported_bytes,
-                          .small = in.parts.empty(),
+                          .small = small,
                           .header_is_last_tensor = in.header_is_last_tensor});
   }
-  in.message.reset();
 }
 
 }  // namespace baton::rpc

@@ -5,7 +5,6 @@
 
 #include <grpcpp/support/byte_buffer.h>
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,49 +57,42 @@ class Receiver {
   absl::Status ConsumeControls(const grpc::ByteBuffer& buffer, Batch& batch);
 
  private:
-  struct Part {
-    int tensor;  // -1: the header
-    uint64_t bytes;
-  };
-
-  // A message of which something is missing, or the one that is just read.
+  // A message that is being read.
   struct Incoming {
-    std::optional<Message> message;
+    Message message;
     bool header_is_last_tensor = false;
     uint64_t bytes = 0;
     std::vector<Future<void>> awaited;
     uint64_t imported_bytes = 0;  // by channels
     std::vector<TensorSpec> specs;
-    std::vector<bool> for_gpu;
-    std::vector<Part> parts;  // those in chunks
-    size_t part = 0;
-    uint64_t offset = 0;  // in parts[part]
+    // Tensors whose elements are in the frame, and those in chunks.
+    std::vector<size_t> inline_tensors, chunked_tensors;
+    size_t chunked = 0;   // index into chunked_tensors
+    uint64_t offset = 0;  // in that tensor
   };
 
   absl::Status ReadControl(const FrameHeader& header, FrameReader& in,
                            Batch& batch);
-  // Determines the parts of the message: the chunks to come and the inline
-  // tensors.
+  // Checks the tensors and imports those that travel by channels.
   absl::Status Plan(Incoming& in, const wire::MessageMeta& meta,
-                    TensorChannels* channels, std::vector<Part>& inline_parts);
-  absl::Status Import(Incoming& in, const wire::TensorMeta& entry, int tensor,
-                      TensorChannels* channels);
+                    TensorChannels* channels);
+  absl::Status Import(Incoming& in, const wire::TensorMeta& entry,
+                      size_t tensor, TensorChannels* channels);
   absl::Status ReadMessage(const FrameHeader& header, FrameReader& frames,
                            TensorChannels* channels, Batch& batch);
-  absl::Status Await(Incoming& in, int tensor, const Imported& late);
+  absl::Status Await(Incoming& in, size_t tensor, const Imported& late);
   absl::Status ReadChunk(const FrameHeader& header, FrameReader& frames,
                          Batch& batch);
-  static absl::Status Allocate(Incoming& in, int tensor);
-  static absl::Status Append(Incoming& in, const Part& part, size_t bytes,
+  static absl::Status Allocate(Incoming& in, size_t tensor);
+  static absl::Status Append(Incoming& in, size_t tensor, size_t bytes,
                              FrameReader& frames);
   // Called when all elements of the tensor have arrived.
-  absl::Status Settle(Incoming& in, int tensor);
+  absl::Status Settle(Incoming& in, size_t tensor);
   static void Finish(Incoming& in, Batch& batch);
 
   const size_t max_bytes_;
   Device device_;
-  // The message of the present frame, and the one whose chunks are coming.
-  Incoming small_, large_;
+  Incoming large_;  // whose chunks are coming, if it has any
 };
 
 }  // namespace baton::rpc

@@ -37,8 +37,9 @@ std::string HelloFrame() {
 void FramesAndHello() {
   const std::string hello = HelloFrame();
   Save("frames", "hello", '\0' + Chunk(hello));
-  Save("frames", "small",
-       Sent({"header", {Tensor::Zeros({2, 3}), Tensor::Full({}, 1.0)}}));
+  const std::string small =
+      Sent({"header", {Tensor::Zeros({2, 3}), Tensor::Full({}, 1.0)}});
+  Save("frames", "small", small);
   Save(
       "frames", "types",
       Sent(
@@ -46,8 +47,14 @@ void FramesAndHello() {
            {Tensor::Zeros({4}, {.dtype = DType::kBool}),
             Tensor::Zeros({1, 2, 2, 2}).Contiguous(MemoryFormat::kChannelsLast),
             Tensor::Zeros({0, 5}, {.dtype = DType::kI64})}}));
-  Save("frames", "chunks",
-       Sent({std::string(70'000, 'h'), {Tensor::Zeros({10'000})}}));
+  const std::string chunks =
+      Sent({std::string(70'000, 'h'), {Tensor::Zeros({10'000})}});
+  Save("frames", "chunks", chunks);
+  // Behind the first write of it, whose size is in its second and third byte.
+  const size_t first = 3 + static_cast<uint8_t>(chunks[1]) +
+                       256 * size_t{static_cast<uint8_t>(chunks[2])};
+  Save("frames", "whole_between_chunks",
+       chunks.substr(0, first) + small + chunks.substr(first));
   Save("frames", "beat",
        '\1' + Chunk(rpc::MetaBytes(rpc::FrameKind::kBeat, "") +
                     rpc::MetaBytes(rpc::FrameKind::kGoodbye, "")));

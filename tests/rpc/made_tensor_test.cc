@@ -180,7 +180,7 @@ TEST_F(MadeTensor, IsNotToBeHadWhereThereIsNoRoomYet) {
   EXPECT_EQ(Info().declined, 0u) << "nothing was to be sent";
 }
 
-// Those that are sent find no room either, and go by the streams.
+// Those that are sent find no room either, and go by the stream.
 TEST_F(MadeTensor, CountsAgainstTheBudget) {
   Open();
   std::vector<Tensor> made;

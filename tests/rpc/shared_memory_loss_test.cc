@@ -183,7 +183,7 @@ TEST_F(SharedMemoryLoss, OfPeersThatAreSentTensorsInPlaceLeavesNothingOut) {
   }
 }
 
-// The first ones travel by the streams, until there is room.
+// The first ones travel by the stream, until there is room.
 TEST_F(SharedMemoryLoss, DoesNotComeToAPeerThatHoldsMoreThanTheBudget) {
   auto carol = NewWorker("carol", 2, {.shared_memory_bytes = 20 << 20});
   carol->Start();
