@@ -12,6 +12,7 @@
 #include "autograd/functions/activation.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/training_log.h"
 #include "models/distributed/module.h"
 #include "models/nn/linear.h"
 #include "models/nn/loss.h"
@@ -52,6 +53,7 @@ absl::Status Train(rpc::Agent& agent) {
   const Device here = agent.self().compute.device;
   const Tensor inputs = RandNormal({20, 10}, generator).To(here);
   const Tensor targets = RandUniform({20, 5}, -1, 1, generator).To(here);
+  examples::TrainingLog log("toy_model", "rows", [](int64_t) { return 0.5; });
   for (int step = 1; step <= absl::GetFlag(FLAGS_steps); ++step) {
     dist::Context ctx(agent);  // this step's gradients live here
     const Future<Variable> hidden = front.Forward(ctx, inputs);  // on worker1
@@ -60,6 +62,7 @@ absl::Status Train(rpc::Agent& agent) {
     RETURN_IF_ERROR(ctx.Backward(loss));  // through both
     RETURN_IF_ERROR(sgd.Step(ctx));       // where the parameters are
     std::printf("step %d: loss %.5f\n", step, loss.tensor().Item());
+    log.Step(loss.tensor().Item(), 20);  // for --tensorboard
   }
   return absl::OkStatus();
 }

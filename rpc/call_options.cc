@@ -10,6 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "core/status.h"
 #include "rpc/shown_name.h"
+#include "rpc/unregistered.h"
 
 namespace baton::rpc {
 namespace {
@@ -27,8 +28,8 @@ std::optional<CallError> CallErrorOf(const absl::Status& status) {
 
 absl::Status CallFailed(const absl::Status& status, const CallError& error) {
   const std::string method = ShownName(error.method);
-  absl::Status failed =
-      Annotate(status, absl::StrCat(error.worker, ", ", method));
+  absl::Status failed = Annotate(WithLineFor(status, method),
+                                 absl::StrCat(error.worker, ", ", method));
   if (!failed.GetPayload(kUrl).has_value()) {
     failed.SetPayload(kUrl, absl::Cord(absl::StrCat(
                                 error.worker, "\n", method, "\n",

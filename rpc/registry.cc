@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/shown_name.h"
+#include "rpc/unregistered.h"
 
 namespace baton::rpc {
 
@@ -51,8 +52,7 @@ absl::StatusOr<const Registry::Method*> Registry::Find(
     internal::MethodKey key) const {
   auto found = types_.find(key.type);
   if (found == types_.end()) {
-    return absl::UnimplementedError(
-        "not registered on this worker; add it to the Registry in main");
+    return absl::UnimplementedError(kNotRegistered);
   }
   if (key.index >= found->second.methods.size()) {
     return absl::UnimplementedError(absl::StrCat(

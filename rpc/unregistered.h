@@ -7,31 +7,37 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "core/future.h"
-#include "rpc/shown_name.h"
 
-namespace baton::dist {
+namespace baton::rpc {
 
-// Returns the result of `made`. If the error is that something is not
-// registered at a worker, adds the line of code that the program lacks.
+// How a worker refuses a method that its Registry does not have.
+inline constexpr char kNotRegistered[] = "not registered on this worker";
+
+// Returns `answer`, which a worker gave to a call of `method` ("Stage::Make",
+// "LoadWeights"). If it refuses the method in the words above, adds the line of
+// code that the program lacks.
+absl::Status WithLineFor(const absl::Status& answer, const std::string& method);
+
+// Returns `error`. If it says that the method that was called is not
+// registered, names `what` instead, as the program calls it, and `line`, which
+// it lacks.
+absl::Status NameMissing(const absl::Status& error, const std::string& what,
+                         const std::string& line);
+
+// Returns the result of `made`, with its error as NameMissing returns it.
 template <typename T>
-Future<T> WithMissingLine(const Future<T>& made, const std::string& line) {
+Future<T> OrNameMissing(const Future<T>& made, const std::string& what,
+                        const std::string& line) {
   const Promise<T> promise(made.executor());
-  made.OnReady([promise, line](const absl::StatusOr<T>& result) {
-    const bool unknown =
-        absl::IsUnimplemented(result.status()) &&
-        absl::StrContains(result.status().message(), "not registered");
-    if (!unknown) {
+  made.OnReady([promise, what, line](const absl::StatusOr<T>& result) {
+    if (result.ok()) {
       promise.Set(result);
-      return;
+    } else {
+      promise.Set(NameMissing(result.status(), what, line));
     }
-    promise.Set(absl::UnimplementedError(absl::StrCat(
-        result.status().message(), ": join by ", rpc::ShownName(line),
-        " before rpc::JoinCluster, in every process")));
   });
   return promise.future();
 }
 
-}  // namespace baton::dist
+}  // namespace baton::rpc

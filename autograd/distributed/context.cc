@@ -75,10 +75,10 @@ Future<void> Context::BackwardAsync(const std::vector<Variable>& roots,
 Future<GradientPlace> GradInput::Find(rpc::Agent& agent) const {
   if (!source_.has_value())
     return ReadyFuture<GradientPlace>(GradientPlace{.here = value_});
-  const RRef<ParameterList> list = source_->List(agent);
-  return list.Ready().Then([list, owner = source_->owner().name] {
-    return GradientPlace{.worker = owner, .there = list};
-  });
+  return source_->Listed(agent).Then(
+      [owner = source_->owner().name](const RRef<ParameterList>& list) {
+        return GradientPlace{.worker = owner, .there = list};
+      });
 }
 
 absl::StatusOr<std::vector<Tensor>> Context::Grad(

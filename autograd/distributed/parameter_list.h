@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/codec_variable.h"
 #include "rpc/agent.h"
+#include "rpc/unregistered.h"
 
 namespace baton::dist {
 
@@ -101,7 +102,8 @@ class ParameterSource {
         list_([object](rpc::Agent& agent, const ParameterFilter& filter) {
           return agent.Remote<&ListParameters<M>>(object.owner(), object,
                                                   filter);
-        }) {}
+        }),
+        type_(&rpc::internal::TypeName<M>) {}
 
   // Only selects parameters whose names contain one of the parts; Except those
   // whose names contain none.
@@ -126,14 +128,28 @@ class ParameterSource {
 
   const rpc::WorkerInfo& owner() const { return owner_(); }
   const std::optional<std::string>& name() const { return name_; }
+  // The list at the owner. It may not exist yet; Listed waits for it.
   RRef<ParameterList> List(rpc::Agent& agent) const {
     return list_(agent, filter_);
+  }
+  Future<RRef<ParameterList>> Listed(rpc::Agent& agent) const {
+    return Made(List(agent));
+  }
+  // Returns `list`, which List returned, once it exists. If M was not
+  // registered, the error has the line to add.
+  Future<RRef<ParameterList>> Made(const RRef<ParameterList>& list) const {
+    const std::string type = type_();
+    return rpc::OrNameMissing(list.Ready().Then([list] { return list; }),
+                              absl::StrCat("parameters of ", type),
+                              absl::StrCat("call dist::RegisterParameters<",
+                                           type, ">(registry) before joining"));
   }
 
  private:
   // A function because the object may move.
   std::function<const rpc::WorkerInfo&()> owner_;
   std::function<RRef<ParameterList>(rpc::Agent&, const ParameterFilter&)> list_;
+  std::string (*type_)();  // for errors
   ParameterFilter filter_;
   std::optional<std::string> name_;
 };

@@ -4,13 +4,16 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "autograd/distributed/parameter_list.h"
 #include "autograd/hooks.h"
 #include "rpc/agent.h"
+#include "rpc/unregistered.h"
 
 // Hooks on parameters at other workers. A hook is a function that every
 // worker's registry has, because code is not sent:
@@ -65,10 +68,14 @@ void RegisterGradientHook(rpc::Registry& registry) {
 template <auto kHook>
 Future<RRef<RemoteHooks>> AddGradientHook(rpc::Agent& agent,
                                           const ParameterSource& parameters) {
-  const RRef<ParameterList> list = parameters.List(agent);
-  return list.Ready().Then([&agent, list, owner = parameters.owner()] {
-    return rpc::CreateBy<&hook_calls::AddToGradients<kHook>>(agent, owner,
-                                                             list);
+  return parameters.Listed(agent).Then([&agent, owner = parameters.owner()](
+                                           const RRef<ParameterList>& list) {
+    const std::string hook = rpc::internal::FunctionName<kHook>();
+    return rpc::OrNameMissing(
+        rpc::CreateBy<&hook_calls::AddToGradients<kHook>>(agent, owner, list),
+        hook,
+        absl::StrCat("call dist::RegisterGradientHook<&", hook,
+                     ">(registry) before joining"));
   });
 }
 

@@ -19,6 +19,7 @@
 #include "absl/flags/flag.h"
 #include "core/random.h"
 #include "core/status.h"
+#include "examples/support/training_log.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
 #include "models/torch/torch_module.h"
@@ -61,9 +62,12 @@ absl::Status Train(rpc::Agent& agent) {
   const Device here = agent.self().compute.device;
   const Tensor inputs = RandNormal({64, 16}, generator).To(here);
   const Tensor labels = RandInt(0, 4, {64}, generator).To(here);
+  examples::TrainingLog log("torch_pipeline", "rows",
+                            [](int64_t) { return 0.02; });
   for (int step = 1; step <= absl::GetFlag(FLAGS_steps); ++step) {
     ASSIGN_OR_RETURN(const auto result, pipeline->Step(adam, inputs, labels));
     if (step % 10 == 0) std::printf("step %d: loss %.4f\n", step, result.loss);
+    log.Step(result.loss, 64);  // for --tensorboard
   }
   ASSIGN_OR_RETURN(const nn::StateMap state, front.StateDict().Await());
   for (const auto& [name, tensor] : state)

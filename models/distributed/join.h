@@ -10,7 +10,9 @@
 #include "absl/status/statusor.h"
 #include "core/status.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline_loss.h"
 #include "models/distributed/stock.h"
+#include "models/nn/loss_module.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 #include "rpc/cluster.h"
@@ -18,11 +20,14 @@
 
 namespace baton::dist {
 
-// Registers T: by RegisterModule if it is an nn::Module, by Registry::Add if it
-// is another class with Exports.
+// Registers T: by RegisterLoss if it is an nn::LossModule, by RegisterModule if
+// it is another nn::Module, and by Registry::Add if it is another class with
+// Exports.
 template <typename T>
 void RegisterPart(rpc::Registry& registry) {
-  if constexpr (std::is_base_of_v<nn::Module, T>) {
+  if constexpr (std::is_base_of_v<nn::LossModule, T>) {
+    RegisterLoss<T>(registry);
+  } else if constexpr (std::is_base_of_v<nn::Module, T>) {
     RegisterModule<T>(registry);
   } else {
     registry.Add<T>();

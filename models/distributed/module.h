@@ -14,11 +14,11 @@
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
 #include "autograd/distributed/remote_hooks.h"
-#include "autograd/distributed/unregistered.h"
 #include "models/distributed/module_calls.h"
 #include "models/nn/graphed.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
+#include "rpc/unregistered.h"
 
 namespace baton::dist {
 
@@ -121,10 +121,10 @@ class Module {
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
                                Placement placement, Args&&... args) {
     return module_calls::WithParametersOfMake<M>([&]<typename... P>() {
-             return WithMissingLine(
+             return rpc::OrNameMissing(
                  rpc::CreateBy<&module_calls::Make<M, P...>>(
                      agent, worker, placement, std::forward<Args>(args)...),
-                 Lines());
+                 rpc::internal::TypeName<M>(), Lines());
            })
         .Then([&agent](const RRef<M>& rref) { return Module(agent, rref); });
   }
@@ -181,8 +181,13 @@ class Module {
   // handle's Remove.
   template <auto kHook>
   Future<RRef<RemoteHooks>> AddHook(const std::string& part = "") const {
-    return rpc::CreateBy<&module_calls::AddHook<M, kHook>>(*agent_, owner(),
-                                                           module_, part);
+    const std::string hook = rpc::internal::FunctionName<kHook>();
+    return rpc::OrNameMissing(rpc::CreateBy<&module_calls::AddHook<M, kHook>>(
+                                  *agent_, owner(), module_, part),
+                              hook,
+                              absl::StrCat("call dist::RegisterModuleHook<",
+                                           rpc::internal::TypeName<M>(), ", &",
+                                           hook, ">(registry) before joining"));
   }
   Future<int64_t> NumParameters() const {
     return agent_->Async<&module_calls::NumParameters<M>>(owner(), module_);
@@ -211,9 +216,9 @@ class Module {
   // The lines of code, for error messages, that make a worker know M.
   static std::string Lines() {
     const std::string type = rpc::internal::TypeName<M>();
-    return absl::StrCat("dist::Join<", type,
+    return absl::StrCat("join by dist::Join<", type,
                         ">(options), or call dist::RegisterModule<", type,
-                        ">(registry)");
+                        ">(registry) before rpc::JoinCluster");
   }
 
   rpc::Agent* agent_ = nullptr;

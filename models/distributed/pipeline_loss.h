@@ -6,15 +6,18 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "core/future.h"
 #include "models/distributed/module.h"
 #include "models/distributed/stage.h"
 #include "models/distributed/step_plan.h"
 #include "rpc/agent.h"
+#include "rpc/unregistered.h"
 
 namespace baton::dist {
 
@@ -31,7 +34,8 @@ absl::StatusOr<std::shared_ptr<StageLoss>> LossAt(const RRef<L>& loss) {
 }  // namespace module_calls
 
 // Registers L, an nn::LossModule whose Exports include Make, with everything
-// that a pipeline and an optimizer need. Every worker's registry needs this.
+// that a pipeline and an optimizer need. Every worker's registry needs this;
+// dist::Join<L> does it.
 template <typename L>
 void RegisterLoss(rpc::Registry& registry) {
   RegisterModule<L>(registry);
@@ -58,8 +62,13 @@ class PipelineLoss {
       : kind_(Loss::kOwn),
         owner_([loss]() -> const rpc::WorkerInfo& { return loss.owner(); }),
         find_([loss](rpc::Agent& agent) {
-          return rpc::CreateBy<&module_calls::LossAt<L>>(agent, loss.owner(),
-                                                         loss);
+          const std::string type = rpc::internal::TypeName<L>();
+          return rpc::OrNameMissing(
+              rpc::CreateBy<&module_calls::LossAt<L>>(agent, loss.owner(),
+                                                      loss),
+              absl::StrCat("loss ", type),
+              absl::StrCat("call dist::RegisterLoss<", type,
+                           ">(registry) before joining"));
         }) {}
   template <typename L>
   PipelineLoss(const Module<L>& loss) : PipelineLoss(loss.ref()) {}

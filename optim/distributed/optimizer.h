@@ -15,7 +15,6 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
 #include "autograd/distributed/parameter_list.h"
-#include "autograd/distributed/unregistered.h"
 #include "core/mutex.h"
 #include "optim/distributed/local_optimizer.h"
 #include "optim/distributed/shares.h"
@@ -256,10 +255,11 @@ class Optimizer {
     }
     std::vector<Future<Local>> locals;
     for (const WorkerShares& worker : GroupByOwner(agent, sources)) {
-      locals.push_back(worker.listed.Then(
-          [&agent, options, worker](const std::vector<bool>&) {
-            return MakeLocal(agent, options, worker);
-          }));
+      locals.push_back(WaitAll(worker.lists)
+                           .Then([&agent, options, worker](
+                                     const std::vector<RRef<ParameterList>>&) {
+                             return MakeLocal(agent, options, worker);
+                           }));
     }
     return WaitAll(locals);
   }
@@ -267,12 +267,14 @@ class Optimizer {
   static Future<Local> MakeLocal(rpc::Agent& agent,
                                  const std::vector<Options>& options,
                                  const WorkerShares& worker) {
-    return WithMissingLine(
+    const std::string rule = rpc::internal::TypeName<O>();
+    return rpc::OrNameMissing(
                rpc::Create<LocalOptimizer<O>>(agent, worker.owner, options,
                                               worker.shares),
-               absl::StrCat("dist::Join(options), or call "
+               rule,
+               absl::StrCat("join by dist::Join(options), or call "
                             "dist::RegisterOptimizer<",
-                            rpc::internal::TypeName<O>(), ">(registry)"))
+                            rule, ">(registry) before rpc::JoinCluster"))
         .Then([&agent,
                owner = worker.owner](const RRef<LocalOptimizer<O>>& rref) {
           return rpc::CreateBy<&HostOf<O>>(agent, owner, rref)

@@ -31,18 +31,12 @@ std::vector<WorkerShares> GroupByOwner(
   for (size_t group = 0; group < sources_of_groups.size(); ++group) {
     for (const ParameterSource& source : sources_of_groups[group]) {
       const std::string name = source.name().value_or(absl::StrCat(number++));
-      SharesOf(source.owner(), workers)
-          .shares.push_back({static_cast<int32_t>(group),
-                             name.empty() ? "" : name + ".",
-                             source.List(agent)});
+      const RRef<ParameterList> list = source.List(agent);
+      WorkerShares& worker = SharesOf(source.owner(), workers);
+      worker.shares.push_back(
+          {static_cast<int32_t>(group), name.empty() ? "" : name + ".", list});
+      worker.lists.push_back(source.Made(list));
     }
-  }
-  for (WorkerShares& worker : workers) {
-    std::vector<Future<bool>> lists;
-    for (const OptimizerShare& share : worker.shares) {
-      lists.push_back(share.list.Ready().Then([] { return true; }));
-    }
-    worker.listed = WaitAll(lists);
   }
   return workers;
 }

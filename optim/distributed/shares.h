@@ -19,7 +19,7 @@ namespace baton::dist {
 struct WorkerShares {
   rpc::WorkerInfo owner;
   std::vector<OptimizerShare> shares;
-  Future<std::vector<bool>> listed;  // done when the shares' lists exist
+  std::vector<Future<RRef<ParameterList>>> lists;  // when they exist
 };
 
 // Asks the owners for the lists. The result is ordered by each owner's first

@@ -17,7 +17,7 @@ cd "$HOME/parts"
 # [build]
 export PATH=$HOME/opt/baton/bin:$PATH CMAKE_PREFIX_PATH=$HOME/opt/baton
 cmake -S . -B build -D CMAKE_BUILD_TYPE=Release
-cmake --build build
+cmake --build build -j 2
 # [end]
 
 # [run]

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <vector>
+
 #include "autograd/functions/arithmetic.h"
 #include "autograd/functions/reduce.h"
 #include "core/ops/arithmetic.h"
@@ -22,6 +25,12 @@ using testing::IsOk;
 Variable Parameter(double value) { return Leaf(value); }
 Variable Constant(double value) { return Leaf(value).Detach(); }
 
+// Whose parameters nobody registered.
+struct Bag {
+  std::vector<Variable> Parameters() const { return {Leaf(1)}; }
+};
+std::unique_ptr<Bag> MakeBag() { return std::make_unique<Bag>(); }
+
 Tensor TenTimes(const Tensor& gradient) { return ops::MulScalar(gradient, 10); }
 Tensor TooLarge(const Tensor&) { Fail("clip", "too large"); }
 Tensor Unknown(const Tensor&) { return Tensor(); }
@@ -30,7 +39,9 @@ class RemoteHooksTest : public ThreeWorkers {
  protected:
   RemoteHooksTest()
       : ThreeWorkers([](rpc::Registry& registry) {
-          registry.AddFunction<&Parameter>().AddFunction<&Constant>();
+          registry.AddFunction<&Parameter>()
+              .AddFunction<&Constant>()
+              .AddFunction<&MakeBag>();
           RegisterGradientHook<&TenTimes>(registry);
           RegisterGradientHook<&TooLarge>(registry);
         }),
@@ -68,7 +79,16 @@ TEST_P(RemoteHooksTest, ThatThrowEndThePassAndAreNamed) {
 
 TEST_P(RemoteHooksTest, ThatCannotBeAreRefused) {
   EXPECT_THAT(AddGradientHook<&Unknown>(agent(), w_).Await(),
-              Fails(StatusCode::kUnimplemented, "Unknown"));
+              Fails(StatusCode::kUnimplemented,
+                    "bob, Unknown: not registered on this worker: call "
+                    "dist::RegisterGradientHook<&Unknown>(registry) before "
+                    "joining, in every process"));
+  const RRef<Bag> bag = *rpc::CreateBy<&MakeBag>(agent(), "carol").Await();
+  EXPECT_THAT(AddGradientHook<&TenTimes>(agent(), bag).Await(),
+              Fails(StatusCode::kUnimplemented,
+                    "carol, parameters of Bag: not registered on this worker: "
+                    "call dist::RegisterParameters<Bag>(registry) before "
+                    "joining, in every process"));
   const RRef<Variable> constant =
       *rpc::CreateBy<&Constant>(agent(), "carol", 3.0).Await();
   EXPECT_THAT(AddGradientHook<&TenTimes>(agent(), constant).Await(),

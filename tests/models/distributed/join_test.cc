@@ -12,6 +12,9 @@
 
 #include "autograd/functions/reduce.h"
 #include "models/distributed/module.h"
+#include "models/distributed/pipeline_loss.h"
+#include "models/nn/loss.h"
+#include "models/nn/loss_module.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
 #include "rpc/collectives/collectives.h"
@@ -41,6 +44,16 @@ class Tally {
   int64_t sum_ = 0;
 };
 
+struct SquareLoss final : nn::LossModule {
+  static std::unique_ptr<SquareLoss> Make() {
+    return std::make_unique<SquareLoss>();
+  }
+  Variable Loss(const Variable& outputs, const Tensor& targets) override {
+    return nn::MseLoss(outputs, targets);
+  }
+  using Exports = rpc::Methods<&SquareLoss::Make>;
+};
+
 int64_t Twice(int64_t n) { return 2 * n; }
 
 // By RRef, where callers have a handle.
@@ -63,7 +76,8 @@ class JoinTest : public ::testing::Test {
   static Joined JoinAs(rpc::ClusterOptions options) {
     rpc::Registry registry;
     registry.AddFunction<&Twice>().AddFunction<&CountParameters>();
-    return Join<DenseStage, Tally>(std::move(options), std::move(registry));
+    return Join<DenseStage, SquareLoss, Tally>(std::move(options),
+                                               std::move(registry));
   }
   // "alice", beside whom "bob" serves.
   void JoinBoth() {
@@ -147,10 +161,21 @@ TEST_F(JoinTest, AForgottenModuleIsNamedWithTheLineToAdd) {
   const auto made = Module<FragileStage>::Create(*alice_, "bob",
                                                  FragileStage::Fault::kNone, 0)
                         .Await();
-  EXPECT_THAT(made, Fails(StatusCode::kUnimplemented,
-                          "dist::Join<FragileStage>(options)"));
-  EXPECT_THAT(made, Fails(StatusCode::kUnimplemented,
-                          "dist::RegisterModule<FragileStage>(registry)"));
+  EXPECT_THAT(made,
+              Fails(StatusCode::kUnimplemented,
+                    "bob, FragileStage: not registered on this worker: join by "
+                    "dist::Join<FragileStage>(options), or call "
+                    "dist::RegisterModule<FragileStage>(registry) before "
+                    "rpc::JoinCluster, in every process"));
+}
+
+TEST_F(JoinTest, RegistersALossWithWhatAPipelineNeedsOfIt) {
+  ASSERT_NO_FATAL_FAILURE(JoinBoth());
+  const auto loss = Module<SquareLoss>::Create(*alice_, "bob").Await();
+  ASSERT_THAT(loss, IsOk());
+  const auto found = PipelineLoss(*loss).At(*alice_, loss->owner());
+  ASSERT_THAT(found, IsOk());
+  EXPECT_TRUE(found->has_value());
 }
 
 // Without dist::Join.
@@ -165,6 +190,8 @@ TEST(WithoutJoin, AForgottenOptimizerOrAttachIsNamedWithTheLineToAdd) {
   const Optimizer<optim::Sgd> sgd(alice, {.lr = 0.1}, {*module});
   EXPECT_THAT(sgd.Ready().Await(),
               Fails(StatusCode::kUnimplemented,
+                    "bob, Sgd: not registered on this worker: join by "
+                    "dist::Join(options), or call "
                     "dist::RegisterOptimizer<Sgd>(registry)"));
   try {
     const Context ctx(alice);

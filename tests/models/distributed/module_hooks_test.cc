@@ -56,6 +56,7 @@ Variable FiveTimes(nn::Module&, const Variable&, const Variable& y) {
 Tensor RefuseGradient(const Tensor&, const Tensor&) {
   Fail("watch", "not a number");
 }
+Variable Unregistered(nn::Module&, const Variable& x) { return x; }
 Variable RefuseInput(nn::Module&, const Variable&) {
   Fail("check", "not for me");
 }
@@ -120,6 +121,15 @@ TEST_P(RemoteModuleHooksTest, ThatThrowEndTheForwardOrTheBackward) {
   EXPECT_THAT(Step(), Fails(StatusCode::kInvalidArgument, "hook RefuseInput"));
   ASSERT_THAT(hooks->Async<&RemoteHooks::Remove>().Await(), IsOk());
   EXPECT_EQ(*Step(), 9);
+}
+
+TEST_P(RemoteModuleHooksTest, ThatNobodyRegisteredAreNamedWithTheLineToAdd) {
+  EXPECT_THAT(
+      module_.AddHook<&Unregistered>().Await(),
+      Fails(StatusCode::kUnimplemented,
+            "bob, Unregistered: not registered on this worker: call "
+            "dist::RegisterModuleHook<Factors, &Unregistered>(registry) before "
+            "joining, in every process"));
 }
 
 using Variables = std::vector<Variable>;

@@ -58,11 +58,19 @@ class NoiseLoss final : public nn::LossModule {
   Tensor& seen_;
 };
 
+struct ForgottenLoss final : nn::LossModule {
+  static std::unique_ptr<ForgottenLoss> Make() {
+    return std::make_unique<ForgottenLoss>();
+  }
+  using Exports = rpc::Methods<&ForgottenLoss::Make>;
+};
+
 void AddNoiseTypes(rpc::Registry& registry) {
   RegisterPipeline(registry);
   RegisterOptimizer<optim::Sgd>(registry);
   RegisterModule<DenseStage>(registry);
   RegisterLoss<NoiseLoss>(registry);
+  RegisterModule<ForgottenLoss>(registry);  // which is too little
 }
 
 class PipelineLossTest : public ::testing::Test {
@@ -190,6 +198,16 @@ TEST_F(PipelineLossTest, ItBelongsToTheLastStagesWorker) {
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("the loss is at bob, but the last stage, whose outputs "
                         "it takes, at carol"));
+}
+
+TEST_F(PipelineLossTest, OneThatNobodyRegisteredIsNamedWithTheLineToAdd) {
+  const auto loss = *Module<ForgottenLoss>::Create(agent(), "carol").Await();
+  EXPECT_THAT(
+      Pipeline::Make(agent(), {.loss = loss}, {front_, back_}),
+      testing::Fails(absl::StatusCode::kUnimplemented,
+                     "carol, loss ForgottenLoss: not registered on this "
+                     "worker: call dist::RegisterLoss<ForgottenLoss>(registry) "
+                     "before joining, in every process"));
 }
 
 }  // namespace

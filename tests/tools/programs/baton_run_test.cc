@@ -143,12 +143,16 @@ TEST(BatonRun, RefusesWhatItCannotDo) {
   EXPECT_THAT(outcome.output, HasSubstr("/no/such/trainer"));
 }
 
-// Returns the losses that toy_model prints.
+// Returns the losses that toy_model prints. It must write them for TensorBoard,
+// too.
 std::vector<double> ToyLosses(const std::string& device) {
-  const Outcome outcome = RunProgram(
-      {"baton-run", "--workers=2", "--device=" + device,
-       "--worker_program=toy_model", "--", "toy_model", "--device=" + device});
+  const testing::TempFolder folder;
+  const Outcome outcome =
+      RunProgram({"baton-run", "--workers=2", "--device=" + device,
+                  "--worker_program=toy_model", "--", "toy_model",
+                  "--device=" + device, "--tensorboard=" + folder.path()});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_FALSE(std::filesystem::is_empty(folder / "toy_model"));
   std::vector<double> losses;
   const std::regex line("step [0-9]+: loss ([0-9.]+)");
   for (std::sregex_iterator match(outcome.output.begin(), outcome.output.end(),
