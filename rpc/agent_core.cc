@@ -343,7 +343,7 @@ void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
   const bool served =
       call->started != Clock::time_point() && !call->name.empty();
   // Calls of observers are not recorded.
-  if (!served || call->from().rank == kObserverRank) return;
+  if (!served || call->from.rank == kObserverRank) return;
   const MethodKey method{call->frame.type, call->frame.index};
   const EndedCall ended{.incoming = true,
                         .method = method,

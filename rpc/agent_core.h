@@ -63,12 +63,14 @@ class OutgoingCall {
 // A call that this worker serves. As an ObjectUse it stands for the call's use
 // of the object whose method it calls.
 struct IncomingCall : ObjectUse {
-  IncomingCall(PeerPtr p, const WorkerInfo& from) : peer(std::move(p)) {
-    context->caller = from;
+  IncomingCall(PeerPtr p, const WorkerInfo& w) : peer(std::move(p)) {
+    context->caller = w;
   }
-  const WorkerInfo& from() const { return context->caller; }
 
   const PeerPtr peer;
+  const std::shared_ptr<CallContext::State> context =
+      std::make_shared<CallContext::State>();
+  const WorkerInfo& from = context->caller;
   bool local = false;    // made by this worker
   bool creates = false;  // it has made the pending object of frame.result
   RequestFrame frame;
@@ -76,9 +78,7 @@ struct IncomingCall : ObjectUse {
   std::vector<HandlePtr> handles;
   PeerAccount::Ticket ticket;
   std::string name;
-  Handler handler = nullptr;  // null for a system method
-  const std::shared_ptr<CallContext::State> context =
-      std::make_shared<CallContext::State>();
+  Handler handler = nullptr;         // null for a system method
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();  // constant once prepared

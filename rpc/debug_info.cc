@@ -102,9 +102,8 @@ DebugInfo AgentCore::GetDebugInfo() const {
         {call->to.name, ShownName(call->spec.name), age(call->started)});
   }
   for (const auto& [deadline, call] : incoming_) {
-    if (call->from().rank == kObserverRank) continue;
-    info.incoming.push_back(
-        {call->from().name, call->name, age(call->started)});
+    if (call->from.rank == kObserverRank) continue;
+    info.incoming.push_back({call->from.name, call->name, age(call->started)});
   }
   return info;
 }

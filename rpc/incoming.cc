@@ -91,7 +91,7 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   if (!call->local) {
     // Import even if the call fails below; the handles then release the grants.
     ASSIGN_OR_RETURN(call->handles,
-                     ownership_->Import(call->from(), frame.transfers));
+                     ownership_->Import(call->from, frame.transfers));
   }
   RETURN_IF_ERROR(FindHandler(call));
   if (!call->local) {
@@ -112,9 +112,9 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
   RETURN_IF_ERROR(ownership_->BeginCreation(
-      frame.result, frame.result_fork, call->from(), call->name, frame.place));
+      frame.result, frame.result_fork, call->from, call->name, frame.place));
   call->creates = true;
-  SendControl(call->from(),
+  SendControl(call->from,
               {ControlKind::kCreated, frame.result, frame.result_fork},
               nullptr);
   return absl::OkStatus();
@@ -207,9 +207,9 @@ absl::Status AgentCore::RunHandler(const IncomingPtr& call,
           "worker; call dist::Attach(agent)");
     }
     ASSIGN_OR_RETURN(call->context->scope,
-                     factory->Open(call->from(), frame.scope));
-    ASSIGN_OR_RETURN(crossing, call->context->scope->BeginReceive(call->from(),
-                                                                  frame.scope));
+                     factory->Open(call->from, frame.scope));
+    ASSIGN_OR_RETURN(
+        crossing, call->context->scope->BeginReceive(call->from, frame.scope));
   }
   Decoder decoder(std::move(call->frame.arguments), std::move(call->tensors),
                   std::move(call->handles), crossing.get());

@@ -62,7 +62,7 @@ absl::Status AgentCore::EncodeResult(const IncomingCall& call,
 void AgentCore::Respond(const IncomingPtr& call,
                         absl::StatusOr<AnyValue> result) {
   ResponseFrame frame;
-  frame.to = call->from().incarnation;
+  frame.to = call->from.incarnation;
   frame.call = call->frame.call;
   frame.status = result.status();
   frame.refused = call->refused;
@@ -71,7 +71,7 @@ void AgentCore::Respond(const IncomingPtr& call,
   if (result.ok() && call->frame.result.number == 0) {
     scope = call->context->scope.get();
   }
-  if (scope != nullptr) crossing = scope->BeginSend(call->from());
+  if (scope != nullptr) crossing = scope->BeginSend(call->from);
   Encoder encoder(crossing.get());
   if (result.ok()) {
     frame.status = result->type->encode == nullptr
@@ -134,7 +134,7 @@ void AgentCore::SendResponse(const IncomingPtr& call, ResponseFrame frame,
   const ResponseFrame failed{
       .to = frame.to, .epoch = frame.epoch, .call = frame.call};
   auto transfers =
-      ownership_->Export(handles, call->from(), Clock::now() + kProbeResponse);
+      ownership_->Export(handles, call->from, Clock::now() + kProbeResponse);
   if (transfers.ok()) {
     frame.transfers = *std::move(transfers);
   } else {
