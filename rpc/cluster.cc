@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "core/log.h"
 #include "core/precision.h"
 #include "core/status.h"
@@ -133,6 +135,41 @@ std::string ListenOf(const ClusterOptions& options, const Meeting& meeting) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
+    const std::string& text) {
+  std::vector<WorkerInfo> workers;
+  for (const std::string& entry :
+       std::vector<std::string>(absl::StrSplit(text, ','))) {
+    const size_t equals = entry.find('=');
+    if (equals == std::string::npos) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", entry, "\" in the list of workers is no name=host:port"));
+    }
+    WorkerInfo worker{entry.substr(0, equals),
+                      Rank{static_cast<int32_t>(workers.size())}, 0,
+                      entry.substr(equals + 1)};
+    RETURN_IF_ERROR(CheckWorkerName(worker.name));
+    if (!absl::StartsWith(worker.address, "unix:")) {
+      ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(worker.address));
+      if (parsed.port == 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("worker ", worker.name,
+                         " needs a port other than 0 in the list of workers"));
+      }
+    }
+    for (const WorkerInfo& other : workers) {
+      if (other.name != worker.name && other.address != worker.address) {
+        continue;
+      }
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", entry, "\" repeats the name or the address of worker ",
+          other.name, " in the list of workers"));
+    }
+    workers.push_back(std::move(worker));
+  }
+  return workers;
+}
+
 absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
                                                    Registry registry) {
   RETURN_IF_ERROR(CheckWorkerName(options.name));
@@ -154,8 +191,7 @@ absl::StatusOr<std::unique_ptr<Agent>> JoinCluster(ClusterOptions options,
       .inline_delivery = true,  // an agent's handler never blocks
       .security = options.security};
   if (meeting.hosted_here) {
-    transport_options.rendezvous =
-        std::make_shared<RendezvousService>(options.security);
+    transport_options.rendezvous = RendezvousService::Make(options.security);
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Transport> transport,
                    MakeGrpcTransport(transport_options));

@@ -7,16 +7,23 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "rpc/agent.h"
 #include "rpc/registry.h"
 #include "rpc/rendezvous.h"
-#include "rpc/rendezvous_client.h"
 #include "rpc/security.h"
 #include "rpc/transport.h"
+#include "rpc/worker.h"
 
 namespace baton::rpc {
+
+// Parses "alice=host:port,bob=host:port". Ranks follow the order; incarnations
+// are 0 (unknown). InvalidArgument names the entry that is malformed or a
+// duplicate.
+absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
+    const std::string& text);
 
 // How a process joins a cluster as a worker; baton-worker and every trainer do
 // this first. Either `rendezvous` or `peers` says how to find the other

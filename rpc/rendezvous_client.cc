@@ -1,31 +1,26 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "rpc/rendezvous_client.h"
-
 #include <algorithm>
 #include <thread>
 #include <unordered_set>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/etcd/etcd.h"
+#include "rpc/rendezvous.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/transports/address.h"
 #include "rpc/transports/credentials.h"
+#include "rpc/transports/hello.h"
 #include "rpc/wait_notice.h"
 
 namespace baton::rpc {
 
 using internal::DialerOf;
-using internal::FromWire;
 using internal::RendezvousConnection;
 using internal::RendezvousDialer;
-using internal::ToWire;
 using std::chrono::milliseconds;
 using std::chrono::system_clock;
 
@@ -35,6 +30,9 @@ namespace {
 // The client's own deadline is later by this much, for a service that does not
 // answer.
 constexpr milliseconds kGrace{2000};
+constexpr int kMaxWorldSize = 65536;
+constexpr size_t kLongestAddress = 4096;
+constexpr int64_t kLongestWaitMs = 24 * 3600 * 1000;
 constexpr int kRenewalsPerLease = 5;
 // A renewal first waits lease / kPatiencePerLease for its answer. The wait
 // doubles with each failure. It is limited because a broken connection may
@@ -63,17 +61,14 @@ std::string OthersAwaited(const std::string& address,
                       " workers of cluster ", options.cluster, " have come");
 }
 
-absl::Status AskToJoin(RendezvousConnection& connection,
-                       const JoinOptions& options,
-                       RendezvousConnection::Deadline deadline,
-                       wire::JoinAnswer& answer) {
-  wire::JoinRequest request;
-  ToWire(options, options.wanted_rank, request);
-  request.set_timeout_ms(std::max<int64_t>(
-      1,
-      std::chrono::duration_cast<milliseconds>(deadline - system_clock::now())
-          .count()));
-  return connection.Ask(request, &answer, deadline + kGrace);
+absl::StatusOr<std::vector<WorkerInfo>> WorkersIn(
+    const google::protobuf::RepeatedPtrField<wire::Worker>& list) {
+  std::vector<WorkerInfo> workers;
+  for (const wire::Worker& each : list) {
+    ASSIGN_OR_RETURN(WorkerInfo worker, FromWire(each));
+    workers.push_back(std::move(worker));
+  }
+  return workers;
 }
 
 absl::Status LeaveBy(RendezvousConnection& connection,
@@ -89,39 +84,62 @@ absl::Status LeaveBy(RendezvousConnection& connection,
 
 }  // namespace
 
-absl::StatusOr<std::vector<WorkerInfo>> ParseWorkerList(
-    const std::string& text) {
-  std::vector<WorkerInfo> workers;
-  for (const std::string& entry :
-       std::vector<std::string>(absl::StrSplit(text, ','))) {
-    const size_t equals = entry.find('=');
-    if (equals == std::string::npos) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "\"", entry, "\" in the list of workers is no name=host:port"));
-    }
-    WorkerInfo worker{entry.substr(0, equals),
-                      Rank{static_cast<int32_t>(workers.size())}, 0,
-                      entry.substr(equals + 1)};
-    RETURN_IF_ERROR(CheckWorkerName(worker.name));
-    if (!absl::StartsWith(worker.address, "unix:")) {
-      ASSIGN_OR_RETURN(HostPort parsed, ParseHostPort(worker.address));
-      if (parsed.port == 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("worker ", worker.name,
-                         " needs a port other than 0 in the list of workers"));
-      }
-    }
-    for (const WorkerInfo& other : workers) {
-      if (other.name != worker.name && other.address != worker.address) {
-        continue;
-      }
-      return absl::InvalidArgumentError(absl::StrCat(
-          "\"", entry, "\" repeats the name or the address of worker ",
-          other.name, " in the list of workers"));
-    }
-    workers.push_back(std::move(worker));
+void internal::ToWire(const JoinOptions& options, int rank,
+                      wire::JoinRequest& out) {
+  out.set_cluster(options.cluster);
+  baton::rpc::ToWire(options.self, *out.mutable_self());
+  out.mutable_self()->set_rank(rank);
+  out.set_world_size(options.world_size);
+  out.set_timeout_ms(options.timeout.count());
+  out.set_lease_ms(options.lease.count());
+  out.set_listens(options.listens);
+  out.mutable_expected()->Assign(options.expected.begin(),
+                                 options.expected.end());
+}
+
+absl::Status internal::CheckJoin(wire::JoinRequest& request) {
+  request.set_timeout_ms(
+      std::clamp<int64_t>(request.timeout_ms(), 1, kLongestWaitMs));
+  request.set_lease_ms(
+      std::clamp<int64_t>(request.lease_ms(), 0, kLongestWaitMs));
+  const wire::Worker& self = request.self();
+  RETURN_IF_ERROR(CheckWorkerName(self.name()));
+  RETURN_IF_ERROR(
+      Annotate(CheckWorkerName(request.cluster()), "the cluster's name"));
+  RETURN_IF_ERROR(Compute::Parse(self.compute()).status());
+  const auto invalid = [&](const auto&... what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", self.name(), ": ", what...));
+  };
+  const int size = request.world_size();
+  const int rank = self.rank();
+  if (size == kOneMore && rank != -1) {
+    return invalid(
+        "who joins as one more (--extra) gets its rank, and "
+        "wants none (--rank)");
   }
-  return workers;
+  if (size != kOneMore && (size < 1 || size > kMaxWorldSize)) {
+    return invalid("a cluster of ", size, " workers; 1 to ", kMaxWorldSize,
+                   " are possible");
+  }
+  if (size != kOneMore && (rank < -1 || rank >= size)) {
+    return invalid("rank ", rank, " in a cluster of ", size);
+  }
+  if (request.lease_ms() != 0) {
+    RETURN_IF_ERROR(Annotate(CheckLease(milliseconds(request.lease_ms())),
+                             absl::StrCat("worker ", self.name())));
+  }
+  if (self.incarnation() == 0) return invalid("no incarnation");
+  if (self.address().empty() || self.address().size() > kLongestAddress) {
+    return invalid("no usable address");
+  }
+  if (request.expected_size() > kMaxWorldSize) {
+    return invalid("it expects ", request.expected_size(), " workers by name");
+  }
+  for (const std::string& name : request.expected()) {
+    RETURN_IF_ERROR(CheckWorkerName(name));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Membership> Join(const std::string& address,
@@ -132,7 +150,9 @@ absl::StatusOr<Membership> Join(const std::string& address,
 absl::StatusOr<Membership> internal::JoinBy(const RendezvousDialer& dial,
                                             const std::string& address,
                                             const JoinOptions& options) {
-  RETURN_IF_ERROR(CheckWorkerName(options.self.name));
+  wire::JoinRequest request;
+  ToWire(options, options.wanted_rank, request);
+  RETURN_IF_ERROR(CheckJoin(request));
   RETURN_IF_ERROR(CheckExposure(options.access.security,
                                 "a worker would talk to the rendezvous at",
                                 address));
@@ -148,8 +168,11 @@ absl::StatusOr<Membership> internal::JoinBy(const RendezvousDialer& dial,
     ASSIGN_OR_RETURN(const std::shared_ptr<RendezvousConnection> connection,
                      dial(deadline));
     notice.Now(OthersAwaited(address, options));
+    const auto left = deadline - system_clock::now();
+    request.set_timeout_ms(
+        std::chrono::duration_cast<milliseconds>(left).count());
     const absl::Status asked =
-        AskToJoin(*connection, options, deadline, answer);
+        connection->Ask(request, &answer, deadline + kGrace);
     if (asked.ok()) break;
     // Where several may serve, another one does soon.
     if (!internal::IsEtcd(address) || !absl::IsUnavailable(asked) ||
@@ -159,7 +182,7 @@ absl::StatusOr<Membership> internal::JoinBy(const RendezvousDialer& dial,
     std::this_thread::sleep_for(kPause);
   }
   Membership joined{.version = answer.version(), .workers = {}};
-  ASSIGN_OR_RETURN(joined.workers, FromWire(answer.members()));
+  ASSIGN_OR_RETURN(joined.workers, WorkersIn(answer.members()));
   const bool self_is_there =
       std::any_of(joined.workers.begin(), joined.workers.end(),
                   [&](const WorkerInfo& worker) {
@@ -184,12 +207,6 @@ absl::Status Leave(const std::string& address, const std::string& cluster,
 
 absl::StatusOr<std::vector<WorkerInfo>> ListWorkers(
     const std::string& address, const std::string& cluster,
-    milliseconds timeout, const RendezvousAccess& access) {
-  return internal::ListWatched(address, cluster, timeout, access, nullptr);
-}
-
-absl::StatusOr<std::vector<WorkerInfo>> internal::ListWatched(
-    const std::string& address, const std::string& cluster,
     milliseconds timeout, const RendezvousAccess& access,
     const RendezvousConnection::Watch& watch) {
   const auto deadline = system_clock::now() + timeout;
@@ -199,7 +216,7 @@ absl::StatusOr<std::vector<WorkerInfo>> internal::ListWatched(
   request.set_cluster(cluster);
   wire::ListAnswer answer;
   RETURN_IF_ERROR(connection->Ask(request, &answer, deadline, watch));
-  return FromWire(answer.members());
+  return WorkersIn(answer.members());
 }
 
 RendezvousLease::~RendezvousLease() { Stop(); }
@@ -255,8 +272,10 @@ void RendezvousLease::Run(const OnChange& on_change) {
   Clock::time_point next = Clock::now();
   while (PauseUntil(next)) {
     const auto begun = Clock::now();
-    const auto change = Renew(last_.ok() ? period : milliseconds(0), patience);
-    last_ = change.status();
+    wire::RenewAnswer change;
+    last_ = Renew(last_.ok() ? period : milliseconds(0), patience, &change);
+    const bool changed = change.version() != version_;
+    if (last_.ok()) last_ = Apply(change, on_change);
     if (absl::IsNotFound(last_)) {
       LogWarning("worker ", joined_.self.name,
                  " is not counted any more, as it was silent for its lease or "
@@ -271,29 +290,28 @@ void RendezvousLease::Run(const OnChange& on_change) {
       continue;
     }
     patience = least;
-    next = change->version == version_ ? begun + period : begun;
-    Apply(*change, on_change);
+    next = changed ? begun : begun + period;
   }
 }
 
-void RendezvousLease::Apply(const MembershipChange& change,
-                            const OnChange& on_change) {
+absl::Status RendezvousLease::Apply(const wire::RenewAnswer& change,
+                                    const OnChange& on_change) {
   using Kind = MemberEvent::Kind;
-  version_ = change.version;
-  for (const MembershipChange::Departed& departed : change.departed) {
-    const auto gone = members_.extract(departed.incarnation);
+  ASSIGN_OR_RETURN(const std::vector<WorkerInfo> joined,
+                   WorkersIn(change.members()));
+  version_ = change.version();
+  for (const wire::Departure& departed : change.departed()) {
+    const auto gone = members_.extract(departed.incarnation());
     if (gone.empty()) continue;
     const std::string why =
-        departed.why.empty() ? "was not heard for its lease by the rendezvous"
-                             : departed.why;
-    on_change(departed.lost ? Gone(gone.mapped(), Kind::kLost, why)
-                            : Gone(gone.mapped(), Kind::kLeft, "has left"));
+        departed.why().empty() ? "was not heard for its lease by the rendezvous"
+                               : departed.why();
+    on_change(departed.lost() ? Gone(gone.mapped(), Kind::kLost, why)
+                              : Gone(gone.mapped(), Kind::kLeft, "has left"));
   }
-  if (change.whole) {
+  if (change.whole()) {
     std::unordered_set<uint64_t> there;
-    for (const WorkerInfo& worker : change.joined) {
-      there.insert(worker.incarnation);
-    }
+    for (const WorkerInfo& worker : joined) there.insert(worker.incarnation);
     std::erase_if(members_, [&](const auto& member) {
       if (there.contains(member.first)) return false;
       on_change(Gone(member.second, Kind::kLost,
@@ -301,14 +319,15 @@ void RendezvousLease::Apply(const MembershipChange& change,
       return true;
     });
   }
-  for (const WorkerInfo& worker : change.joined) {
+  for (const WorkerInfo& worker : joined) {
     if (!members_.emplace(worker.incarnation, worker).second) continue;
     on_change({.kind = Kind::kJoined, .worker = worker, .cause = {}});
   }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<MembershipChange> RendezvousLease::Renew(milliseconds wait,
-                                                        milliseconds patience) {
+absl::Status RendezvousLease::Renew(milliseconds wait, milliseconds patience,
+                                    wire::RenewAnswer* answer) {
   if (connection_ == nullptr || !last_.ok()) {
     ASSIGN_OR_RETURN(connection_, dial_(system_clock::now() + kConnectTimeout));
   }
@@ -318,19 +337,18 @@ absl::StatusOr<MembershipChange> RendezvousLease::Renew(milliseconds wait,
   request.set_incarnation(joined_.self.incarnation);
   request.set_version(version_);
   request.set_wait_ms(wait.count());
-  ToWire(joined_, static_cast<int>(joined_.self.rank), *request.mutable_seat());
-  request.mutable_seat()->clear_expected();
-  wire::RenewAnswer answer;
-  RETURN_IF_ERROR(connection_->Ask(request, &answer,
-                                   system_clock::now() + wait + patience,
-                                   [this](std::function<void()> end) {
-                                     MutexLock lock(mutex_);
-                                     if (end != nullptr && stopping_)
-                                       return false;
-                                     end_call_ = std::move(end);
-                                     return true;
-                                   }));
-  return FromWire(answer);
+  JoinOptions seat = joined_;
+  seat.expected.clear();
+  internal::ToWire(seat, static_cast<int>(seat.self.rank),
+                   *request.mutable_seat());
+  const auto deadline = system_clock::now() + wait + patience;
+  return connection_->Ask(request, answer, deadline,
+                          [this](std::function<void()> end) {
+                            MutexLock lock(mutex_);
+                            if (end != nullptr && stopping_) return false;
+                            end_call_ = std::move(end);
+                            return true;
+                          });
 }
 
 absl::Status RendezvousLease::Leave(milliseconds timeout) {

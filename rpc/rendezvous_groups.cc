@@ -4,339 +4,393 @@
 #include "rpc/rendezvous_groups.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <functional>
-#include <unordered_set>
+#include <chrono>
+#include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "core/shown_time.h"
 #include "core/status.h"
+#include "rpc/rendezvous.pb.h"
 
 namespace baton::rpc {
-
-void MembershipLog::Add(uint64_t version, Change change,
-                        const WorkerInfo& worker, size_t most,
-                        const std::string& why) {
-  // The log begins at the first version; no member has an earlier list.
-  if (entries_.empty()) oldest_ = version;
-  entries_.push_back({version, change, worker, why});
-  while (entries_.size() > most) {
-    oldest_ = entries_.front().version;
-    entries_.pop_front();
-  }
-}
-
-std::optional<MembershipChange> MembershipLog::Since(uint64_t known) const {
-  if (entries_.empty() || known < oldest_ || known > entries_.back().version) {
-    return std::nullopt;
-  }
-  MembershipChange changed{.version = entries_.back().version};
-  std::unordered_set<uint64_t> seen;
-  for (auto it = entries_.rbegin();
-       it != entries_.rend() && it->version > known; ++it) {
-    if (!seen.insert(it->worker.incarnation).second) continue;
-    if (it->change == Change::kJoined) {
-      changed.joined.push_back(it->worker);
-    } else {
-      changed.departed.push_back({it->worker.name, it->worker.incarnation,
-                                  it->change == Change::kLost, it->why});
-    }
-  }
-  std::reverse(changed.joined.begin(), changed.joined.end());
-  std::reverse(changed.departed.begin(), changed.departed.end());
-  return changed;
-}
-
 namespace {
 
+using std::chrono::milliseconds;
+
 constexpr size_t kMaxClusters = 1000;
+constexpr int64_t kLongestListenMs = 60'000;
+// The interval at which expired leases are looked for.
+constexpr milliseconds kReapInterval{100};
+
+absl::Status Closed() {
+  return absl::UnavailableError("the rendezvous has closed");
+}
+
+// Checks the place that a worker asks to have back.
+absl::Status CheckSeat(wire::JoinRequest& seat) {
+  const int rank = seat.self().rank();
+  seat.mutable_self()->set_rank(-1);
+  RETURN_IF_ERROR(internal::CheckJoin(seat));
+  seat.mutable_self()->set_rank(rank);
+  if (rank >= 0 && (seat.world_size() == kOneMore || rank < seat.world_size()))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("worker ", seat.self().name(), " had no rank"));
+}
 
 }  // namespace
 
-using internal::CheckJoin;
-using internal::CheckWorldSize;
-using internal::NoRoom;
-using internal::SomeAreMissing;
-using internal::TooLateOrTwice;
-using internal::TwoOfOneName;
+class ABSL_SCOPED_LOCKABLE RendezvousGroups::Turn {
+ public:
+  explicit Turn(RendezvousGroups& groups, const std::string& cluster = "")
+      ABSL_EXCLUSIVE_LOCK_FUNCTION(groups.mutex_)
+      : groups_(groups), cluster_(cluster) {
+    groups.mutex_.Lock();
+  }
+  ~Turn() ABSL_UNLOCK_FUNCTION() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    const auto group = groups_.groups_.find(cluster_);
+    if (group != groups_.groups_.end() && group->second.empty()) {
+      groups_.groups_.erase(group);
+    }
+    const auto answers = std::exchange(groups_.shared_.answers, {});
+    groups_.mutex_.Unlock();
+    for (const auto& answer : answers) answer();
+  }
 
-uint64_t RendezvousGroups::FirstVersion() {
-  return static_cast<uint64_t>(
-      std::chrono::system_clock::now().time_since_epoch() /
-      std::chrono::microseconds(1));
+ private:
+  RendezvousGroups& groups_;
+  const std::string cluster_;
+};
+
+RendezvousGroups::RendezvousGroups(int max_members)
+    : first_version_(static_cast<uint64_t>(
+          std::chrono::system_clock::now().time_since_epoch() /
+          std::chrono::microseconds(1))),
+      shared_{.max_members = static_cast<size_t>(std::max(0, max_members)),
+              .version = first_version_} {}
+
+RendezvousGroups::~RendezvousGroups() {
+  if (timer_ != nullptr) timer_->Stop();
 }
 
-void RendezvousGroups::AnswerLater(Done done, Result result) {
-  answers_.push_back(
-      [done = std::move(done), result = std::move(result)] { done(result); });
+RendezvousGroups::Cancel RendezvousGroups::Handle(
+    const wire::JoinRequest& request, wire::JoinAnswer* answer, Done done,
+    Clock::time_point now) {
+  const auto checked = std::make_shared<wire::JoinRequest>(request);
+  const absl::Status valid = internal::CheckJoin(*checked);
+  const Turn turn(*this, request.cluster());
+  const auto group = valid.ok() ? Open(request.cluster()) : valid;
+  if (group.ok()) {
+    (*group)->Enter(checked, answer, std::move(done), now);
+  } else {
+    shared_.AnswerLater(std::move(done), group.status());
+  }
+  return EndWaitOf(request.cluster(), request.self().name(),
+                   request.self().incarnation());
 }
 
-RendezvousGroups::Turn::Turn(RendezvousGroups& groups) : groups_(groups) {
-  groups_.mutex_.Lock();
+RendezvousGroups::Cancel RendezvousGroups::Handle(
+    const wire::LeaveRequest& request, wire::LeaveAnswer*, Done done,
+    Clock::time_point now) {
+  const Turn turn(*this, request.cluster());
+  Group* group =
+      GroupOf(request.cluster(), request.name(), request.incarnation());
+  if (group != nullptr) group->Leave(request.name(), now);
+  shared_.AnswerLater(std::move(done),
+                      group != nullptr
+                          ? absl::OkStatus()
+                          : absl::NotFoundError(absl::StrCat(
+                                "cluster ", request.cluster(),
+                                " has no worker ", request.name())));
+  return nullptr;
 }
 
-RendezvousGroups::Turn::~Turn() {
-  const auto answers = std::exchange(groups_.answers_, {});
-  groups_.mutex_.Unlock();
-  for (const auto& answer : answers) answer();
+RendezvousGroups::Cancel RendezvousGroups::Handle(
+    const wire::RenewRequest& request, wire::RenewAnswer* answer, Done done,
+    Clock::time_point now) {
+  const auto until = now + milliseconds(std::clamp<int64_t>(
+                               request.wait_ms(), 0, kLongestListenMs));
+  Cancel end =
+      EndWaitOf(request.cluster(), request.name(), request.incarnation());
+  if (timer_ != nullptr) {
+    done = [timer = timer_.get(), id = timer_->At(until, end),
+            done = std::move(done)](const absl::Status& status) {
+      timer->Cancel(id);
+      done(status);
+    };
+  }
+  const Turn turn(*this, request.cluster());
+  // A version that another run of a rendezvous gave is none.
+  const uint64_t version = request.version();
+  const uint64_t known =
+      version >= first_version_ && version <= shared_.version ? version : 0;
+  const absl::StatusOr<Group*> group = Return(request, known, now);
+  if (group.ok()) {
+    (*group)->Renew(request.name(), known, until, answer, std::move(done), now);
+  } else {
+    shared_.AnswerLater(std::move(done), group.status());
+  }
+  return end;
 }
 
-void RendezvousGroups::Enter(const JoinOptions& options, Done done) {
-  absl::Status status = CheckJoin(options);
-  if (status.ok()) status = CheckWorldSize(options, max_members_);
+RendezvousGroups::Cancel RendezvousGroups::Handle(
+    const wire::ListRequest& request, wire::ListAnswer* answer, Done done,
+    Clock::time_point) {
   const Turn turn(*this);
-  if (status.ok()) status = OpenGroup(options.cluster);
-  if (!status.ok()) return AnswerLater(std::move(done), status);
-  Group& group = groups_[options.cluster];
-  AdmitOrRefuse(group, {options, std::move(done)});
-  if (group.Empty()) groups_.erase(options.cluster);
+  shared_.AnswerLater(std::move(done), List(request.cluster(), *answer));
+  return nullptr;
 }
 
-absl::Status RendezvousGroups::OpenGroup(const std::string& cluster) const {
-  if (closed_) return absl::UnavailableError("the rendezvous has closed");
-  if (groups_.size() >= kMaxClusters && groups_.count(cluster) == 0) {
+absl::Status RendezvousGroups::List(const std::string& cluster,
+                                    wire::ListAnswer& answer) const {
+  std::string who = "nobody is here";
+  if (const auto group = groups_.find(cluster); group != groups_.end()) {
+    if (group->second.size() > 0) {
+      group->second.List(answer.mutable_members());
+      return absl::OkStatus();
+    }
+    who = group->second.WhoWaits();
+  } else {
+    constexpr size_t kNamed = 5;
+    std::vector<std::string> met;
+    for (const auto& [name, other] : groups_) {
+      const size_t size = other.size();
+      if (size == 0 || met.size() == kNamed) continue;
+      met.push_back(absl::StrCat("cluster ", name, " (", size,
+                                 size == 1 ? " worker)" : " workers)"));
+    }
+    if (!met.empty()) {
+      who = "nobody of it is here; others have: " + absl::StrJoin(met, ", ");
+    }
+  }
+  return absl::NotFoundError(
+      absl::StrCat("no cluster ", cluster, " has met here: ", who));
+}
+
+absl::StatusOr<RendezvousGroup*> RendezvousGroups::Open(
+    const std::string& cluster) {
+  if (closed_) return Closed();
+  if (groups_.size() >= kMaxClusters && !groups_.contains(cluster)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the rendezvous serves ", kMaxClusters,
                      " clusters already; start another one"));
   }
-  return absl::OkStatus();
+  return &groups_.try_emplace(cluster, cluster, shared_).first->second;
 }
 
-void RendezvousGroups::AdmitOrRefuse(Group& group, Waiting waiting) {
-  const absl::Status status = Admit(group, waiting.options);
-  if (!status.ok()) {
-    AnswerLater(std::move(waiting.done), status);
-    return;
-  }
-  group.waiting.push_back(std::move(waiting));
-  CompleteIfAllCame(group);
+RendezvousGroup* RendezvousGroups::GroupOf(const std::string& cluster,
+                                           const std::string& name,
+                                           uint64_t incarnation) {
+  const auto group = groups_.find(cluster);
+  return group != groups_.end() && group->second.Has(name, incarnation)
+             ? &group->second
+             : nullptr;
 }
 
-// The waiting workers were admitted without regard to the members that stay, so
-// each is admitted anew.
-void RendezvousGroups::Settle(Group& group) {
-  group.settled_at.reset();
-  if (std::exchange(group.restoring, false)) TellListeners(group);
-  for (Waiting& next : std::exchange(group.waiting, {})) {
-    AdmitOrRefuse(group, std::move(next));
+absl::StatusOr<RendezvousGroup*> RendezvousGroups::Return(
+    const wire::RenewRequest& request, uint64_t known, Clock::time_point now) {
+  // A closed rendezvous has lost its list, so it must not tell members that
+  // they were struck off.
+  if (closed_) return Closed();
+  Group* group =
+      GroupOf(request.cluster(), request.name(), request.incarnation());
+  if (group != nullptr) return group;
+  if (!request.has_seat()) {
+    return absl::NotFoundError(absl::StrCat("cluster ", request.cluster(),
+                                            " has no such worker ",
+                                            request.name(), " any more"));
   }
+  wire::JoinRequest seat = request.seat();
+  seat.set_cluster(request.cluster());
+  seat.mutable_self()->set_name(request.name());
+  seat.mutable_self()->set_incarnation(request.incarnation());
+  RETURN_IF_ERROR(CheckSeat(seat));
+  ASSIGN_OR_RETURN(group, Open(request.cluster()));
+  RETURN_IF_ERROR(group->TakeBack(seat, known, now));
+  return group;
 }
 
-// Seats the waiting workers if the cluster is then complete, counting its
-// present members, unless it is ending.
-void RendezvousGroups::CompleteIfAllCame(Group& group) {
-  if (group.waiting.empty() || group.settled_at) return;
-  for (const Waiting& waiting : group.waiting) {
-    if (group.members.contains(waiting.options.self.name)) return;
-  }
-  int there = group.Counted();
-  for (const Waiting& waiting : group.waiting) {
-    if (waiting.options.world_size == kOneMore) continue;
-    if (group.members.empty()) group.world_size = waiting.options.world_size;
-    ++there;
-  }
-  const bool all = there > 0 && there == group.world_size;
-  if (all || !group.members.empty()) Complete(group, all);
-}
-
-// Checks a worker that comes for the place of a lost member. A member with its
-// own name may be lost, too: the end of that member's lease, or its next
-// renewal, decides.
-absl::Status RendezvousGroups::AdmitBesideMembers(
-    const Group& group, const JoinOptions& options) const {
-  const std::string& name = options.self.name;
-  const auto found = group.members.find(name);
-  const Member* before =
-      found == group.members.end() ? nullptr : &found->second;
-  const bool one_more = options.world_size == kOneMore;
-  const bool full = !one_more && group.Counted() == group.world_size;
-  if (before != nullptr ? before->lease.count() == 0 : full) {
-    return TooLateOrTwice(options, group.members.size());
-  }
-  if (!one_more && options.world_size != group.world_size) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "worker ", name, " expects a cluster of ", options.world_size,
-        " workers, but it has ", group.world_size));
-  }
-  for (const auto& [other, member] : group.members) {
-    if (&member == before) continue;
-    if (static_cast<int>(member.info.rank) == options.wanted_rank) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("rank ", options.wanted_rank, " is worker ", other));
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status RendezvousGroups::Admit(Group& group, const JoinOptions& options) {
-  const std::string& name = options.self.name;
-  if (!group.members.empty() && !group.settled_at) {
-    RETURN_IF_ERROR(AdmitBesideMembers(group, options));
-  }
-  if (group.doubled.count(name) > 0) return TwoOfOneName(name);
-  for (auto it = group.waiting.begin(); it != group.waiting.end(); ++it) {
-    const JoinOptions& other = it->options;
-    if (other.self.name == name) {
-      group.doubled.emplace(name, Clock::now());
-      AnswerLater(std::move(it->done), TwoOfOneName(name));
-      group.waiting.erase(it);
-      return TwoOfOneName(name);
-    }
-    if (other.world_size != options.world_size &&
-        other.world_size != kOneMore && options.world_size != kOneMore) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "worker ", name, " expects a cluster of ", options.world_size,
-          " workers, worker ", other.self.name, " one of ", other.world_size));
-    }
-    if (options.wanted_rank >= 0 && other.wanted_rank == options.wanted_rank) {
-      return absl::AlreadyExistsError(
-          absl::StrCat("rank ", options.wanted_rank, " is wanted by worker ",
-                       other.self.name, " and by worker ", name));
-    }
-  }
-  return absl::OkStatus();
-}
-
-std::vector<RendezvousGroups::Waiting>::iterator RendezvousGroups::ChooseSeated(
-    Group& group, bool all) {
-  std::vector<Waiting>& waiting = group.waiting;
-  const auto one_more = [](const Waiting& each) {
-    return each.options.world_size == kOneMore;
+RendezvousGroups::Cancel RendezvousGroups::EndWaitOf(const std::string& cluster,
+                                                     const std::string& name,
+                                                     uint64_t incarnation) {
+  return [this, cluster, name, incarnation] {
+    const Turn turn(*this, cluster);
+    const auto group = groups_.find(cluster);
+    if (group != groups_.end()) group->second.EndWait(name, incarnation);
   };
-  const auto kept = std::stable_partition(
-      waiting.begin(), waiting.end(),
-      [&](const Waiting& each) { return !all && !one_more(each); });
-  const auto first = kept - waiting.begin();
-  if (max_members_ == 0) return kept;
-  std::stable_partition(kept, waiting.end(), std::not_fn(one_more));
-  const auto members = static_cast<ptrdiff_t>(group.members.size());
-  const auto room = std::max<ptrdiff_t>(0, max_members_ - members);
-  while (waiting.end() - waiting.begin() > first + room) {
-    AnswerLater(std::move(waiting.back().done),
-                NoRoom(waiting.back().options, max_members_));
-    waiting.pop_back();
-  }
-  return waiting.begin() + first;
 }
 
-void RendezvousGroups::Complete(Group& group, bool all) {
-  const auto seated = ChooseSeated(group, all);
-  if (seated == group.waiting.end()) return;
-  const auto now = Clock::now();
-  std::set<std::string> unheard;
-  std::set<int> taken;
-  for (const auto& [name, member] : group.members) {
-    if (member.listens) unheard.insert(name);
-    taken.insert(static_cast<int>(member.info.rank));
-  }
-  const auto free_from = [&](int rank) {
-    while (!taken.insert(rank).second) ++rank;
-    return rank;
-  };
-  for (auto it = seated; it != group.waiting.end(); ++it) {
-    const int wanted = it->options.wanted_rank;
-    if (wanted >= 0) Seat(group, it->options, free_from(wanted), now);
-  }
-  // The others get the free ranks in the order in which they came.
-  for (auto it = seated; it != group.waiting.end(); ++it) {
-    if (it->options.wanted_rank >= 0) continue;
-    const bool one_more = it->options.world_size == kOneMore;
-    Seat(group, it->options, free_from(one_more ? group.world_size : 0), now);
-  }
-  const auto joined = std::make_shared<const Membership>(
-      Membership{.version = group.version, .workers = group.List()});
-  for (auto it = seated; it != group.waiting.end(); ++it) {
-    if (unheard.empty()) {
-      AnswerLater(std::move(it->done), joined);
-      continue;
-    }
-    const std::chrono::milliseconds lease = it->options.lease;
-    const auto longest =
-        lease.count() == 0 ? kHearing : std::min(kHearing, lease / 2);
-    group.announced.push_back(
-        {std::move(it->done), joined, now + longest, unheard});
-  }
-  group.waiting.erase(seated, group.waiting.end());
-  group.doubled.clear();
-  TellListeners(group);
-}
-
-void RendezvousGroups::Seat(Group& group, const JoinOptions& options, int rank,
-                            Clock::time_point now) {
-  WorkerInfo info = options.self;
-  info.rank = Rank{rank};
-  group.members[info.name] = {info, options.lease, now, options.listens};
-  Changed(group, MembershipLog::Change::kJoined, info);
-}
-
-void RendezvousGroups::Refuse(const std::string& cluster,
-                              const WorkerInfo& self, const Reason& why) {
+void RendezvousGroups::StrikeOff(const std::string& name,
+                                 const std::string& why) {
   const Turn turn(*this);
-  const auto found = groups_.find(cluster);
-  if (found == groups_.end()) return;
-  Group& group = found->second;
-  const auto it = std::find_if(
-      group.waiting.begin(), group.waiting.end(),
-      [&](const Waiting& waiting) { return waiting.options.self == self; });
-  if (it == group.waiting.end()) return;
-  AnswerLater(std::move(it->done), why(group, it->options));
-  group.waiting.erase(it);
-  if (group.Empty()) groups_.erase(found);
+  const auto now = Clock::now();
+  for (auto& [cluster, group] : groups_) group.StrikeOff(name, why, now);
+  EraseEmpty();
 }
 
-void RendezvousGroups::Expire(const std::string& cluster,
-                              const WorkerInfo& self) {
-  Refuse(cluster, self, [](const Group& group, const JoinOptions& own) {
-    std::vector<JoinOptions> workers;
-    for (const auto& [name, member] : group.members) {
-      if (group.settled_at || name == own.self.name) continue;
-      if (group.Counts(member.info)) workers.push_back({.self = member.info});
-    }
-    for (const Waiting& waiting : group.waiting)
-      workers.push_back(waiting.options);
-    return SomeAreMissing(own, workers);
-  });
+void RendezvousGroups::Reap(Clock::time_point now, milliseconds interval) {
+  const Turn turn(*this);
+  auto stopped = now - reaped_ - interval;
+  if (stopped <= interval) stopped = Clock::duration(0);
+  reaped_ = now;
+  for (auto& [cluster, group] : groups_) group.Reap(now, stopped);
+  EraseEmpty();
 }
 
-void RendezvousGroups::Cancel(const std::string& cluster,
-                              const WorkerInfo& self) {
-  Refuse(cluster, self, [](const Group&, const JoinOptions&) {
-    return absl::CancelledError("the worker has gone");
-  });
+void RendezvousGroups::EraseEmpty() {
+  std::erase_if(groups_, [](const auto& each) { return each.second.empty(); });
 }
 
-void RendezvousGroups::RefuseNamed(Group& group, const std::string& name,
-                                   const Reason& why) {
-  std::erase_if(
-      group.waiting, [&](Waiting& waiting) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-        if (waiting.options.self.name != name) return false;
-        AnswerLater(std::move(waiting.done), why(group, waiting.options));
-        return true;
-      });
+void RendezvousGroups::KeepReaping() {
+  timer_ = std::make_unique<Timer>("baton-join");
+  ReapLater();
 }
 
-void RendezvousGroups::RefuseClaims(Group& group, const std::string& name) {
-  if (group.settled_at) return;
-  RefuseNamed(group, name, [](const Group& of, const JoinOptions& options) {
-    return TooLateOrTwice(options, of.members.size());
+void RendezvousGroups::ReapLater() {
+  timer_->After(kReapInterval, [this] {
+    Reap(Clock::now(), kReapInterval);
+    ReapLater();
   });
 }
 
 void RendezvousGroups::Close() {
   const Turn turn(*this);
   closed_ = true;
-  const absl::Status closed =
-      absl::UnavailableError("the rendezvous has closed");
-  for (auto& [cluster, group] : groups_) {
-    for (Waiting& waiting : group.waiting) {
-      AnswerLater(std::move(waiting.done), closed);
-    }
-    for (Announced& announced : group.announced) {
-      AnswerLater(std::move(announced.done), closed);
-    }
-    for (auto& [name, member] : group.members) EndListen(member, closed);
-  }
+  for (auto& [cluster, group] : groups_) group.Close(Closed());
   groups_.clear();
+}
+
+bool RendezvousGroup::IsOneMore(const wire::JoinRequest& request) {
+  return request.world_size() == kOneMore;
+}
+
+std::string RendezvousGroup::WhoWaits() const {
+  std::set<std::string> names;
+  for (const Waiting& each : waiting_) {
+    if (!IsOneMore(*each.request)) return WhoCame(*each.request, "");
+    names.insert(each.request->self().name());
+  }
+  return absl::StrJoin(names, ", ") + " may join once it has";
+}
+
+std::string RendezvousGroup::WhoCame(const wire::JoinRequest& request,
+                                     const std::string& within) const {
+  std::set<std::string> came;
+  for (const auto& [name, member] : members_) {
+    if (!settles_ && member.info->rank() < world_size_) came.insert(name);
+  }
+  for (const Waiting& each : waiting_) {
+    if (!IsOneMore(*each.request)) came.insert(each.request->self().name());
+  }
+  std::vector<std::string> missing;
+  for (const std::string& name : request.expected()) {
+    if (!came.contains(name)) missing.push_back(name);
+  }
+  if (missing.empty()) {
+    const auto count = static_cast<int>(came.size());
+    missing.push_back(absl::StrCat(request.world_size() - count, " more"));
+  }
+  return absl::StrCat(came.size(), " of ", request.world_size(),
+                      " workers came", within, " (", absl::StrJoin(came, ", "),
+                      "); missing: ", absl::StrJoin(missing, ", "));
+}
+
+absl::Status RendezvousGroup::SomeAreMissing(
+    const wire::JoinRequest& request) const {
+  const std::string time = ShownTime(milliseconds(request.timeout_ms()));
+  return absl::DeadlineExceededError(
+      IsOneMore(request)
+          ? absl::StrCat("cluster ", cluster_, " has not met within ", time,
+                         "; worker ", request.self().name(),
+                         " can join it once it has")
+          : absl::StrCat("cluster ", cluster_, ": ",
+                         WhoCame(request, " within " + time)));
+}
+
+absl::Status RendezvousGroup::TooLateOrTwice(const std::string& name) const {
+  return absl::AlreadyExistsError(absl::StrCat(
+      "cluster ", cluster_, " is complete with ", size(), " workers; worker ",
+      name,
+      " came too late or twice; with another name it may join as one more "
+      "(--extra)"));
+}
+
+void RendezvousGroup::Enter(std::shared_ptr<const wire::JoinRequest> request,
+                            wire::JoinAnswer* answer, Done done,
+                            Clock::time_point now) {
+  const auto until = now + milliseconds(request->timeout_ms());
+  AdmitOrRefuse({std::move(request), answer, std::move(done), until}, now);
+}
+
+void RendezvousGroup::AdmitOrRefuse(Waiting waiting, Clock::time_point now) {
+  const absl::Status status = Admit(*waiting.request, now);
+  if (!status.ok()) return shared_.AnswerLater(std::move(waiting.done), status);
+  waiting_.push_back(std::move(waiting));
+  SeatIfAllCame(now);
+}
+
+absl::Status RendezvousGroup::Admit(const wire::JoinRequest& request,
+                                    Clock::time_point now) {
+  const std::string& name = request.self().name();
+  const int wanted = request.self().rank();
+  const auto most = static_cast<int>(shared_.max_members);
+  if (most > 0 && request.world_size() > most) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "worker ", name, " expects a cluster of ", request.world_size(),
+        " workers, but its rendezvous admits ", most, " ", kLimit));
+  }
+  if (!members_.empty() && !settles_) {
+    RETURN_IF_ERROR(AdmitBesideMembers(request));
+  }
+  const absl::Status doubled = absl::AlreadyExistsError(
+      absl::StrCat("two workers came with the name ", name,
+                   "; give each worker a name of its own"));
+  if (RefuseNamed(name, doubled)) doubled_.emplace(name, now);
+  if (doubled_.contains(name)) return doubled;
+  for (const Waiting& each : waiting_) {
+    const wire::JoinRequest& other = *each.request;
+    if (other.world_size() != request.world_size() && !IsOneMore(other) &&
+        !IsOneMore(request)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("worker ", name, " expects a cluster of ",
+                       request.world_size(), " workers, worker ",
+                       other.self().name(), " one of ", other.world_size()));
+    }
+    if (wanted >= 0 && other.self().rank() == wanted) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("rank ", wanted, " is wanted by worker ",
+                       other.self().name(), " and by worker ", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Checks a worker that comes for the place of a lost member. A member with its
+// own name may be lost, too: the end of that member's lease, or its next
+// renewal, decides.
+absl::Status RendezvousGroup::AdmitBesideMembers(
+    const wire::JoinRequest& request) const {
+  const std::string& name = request.self().name();
+  const auto before = members_.find(name);
+  const bool full = !IsOneMore(request) && Counted() == world_size_;
+  if (before != members_.end() ? before->second.lease.count() == 0 : full) {
+    return TooLateOrTwice(name);
+  }
+  if (!IsOneMore(request) && request.world_size() != world_size_) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker ", name, " expects a cluster of ", request.world_size(),
+        " workers, but it has ", world_size_));
+  }
+  for (const auto& [other, member] : members_) {
+    if (other != name && member.info->rank() == request.self().rank()) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("rank ", member.info->rank(), " is worker ", other));
+    }
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace baton::rpc

@@ -1,353 +1,403 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
+// The members of one cluster: how they get their ranks, what they are told, and
+// how they leave and come back.
 #include <algorithm>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/log.h"
 #include "core/shown_time.h"
 #include "core/status.h"
+#include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_messages.h"
 
-// The members of clusters that have met: their leases, what they are told, and
-// how they leave and come back.
 namespace baton::rpc {
 namespace {
+
+using std::chrono::milliseconds;
 
 // The log keeps this many changes, plus one per member.
 constexpr size_t kChanges = 64;
 
-absl::Status CheckReturn(const JoinOptions& seat) {
-  JoinOptions anywhere = seat;
-  anywhere.wanted_rank = -1;
-  RETURN_IF_ERROR(internal::CheckJoin(anywhere));
-  if (seat.wanted_rank >= 0 &&
-      (seat.world_size == kOneMore || seat.wanted_rank < seat.world_size)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("worker ", seat.self.name, " had no rank"));
+absl::Status PlaceIsTaken(const wire::JoinRequest& seat) {
+  return absl::NotFoundError(
+      absl::StrCat("the place of worker ", seat.self().name(), " in cluster ",
+                   seat.cluster(), " is another one's by now"));
 }
 
-absl::Status PlaceIsTaken(const JoinOptions& seat) {
-  return absl::NotFoundError(
-      absl::StrCat("the place of worker ", seat.self.name, " in cluster ",
-                   seat.cluster, " is another one's by now"));
-}
+absl::Status HasGone() { return absl::CancelledError("the worker has gone"); }
 
 }  // namespace
 
-bool RendezvousGroups::Group::Counts(const WorkerInfo& member) const {
-  return static_cast<int>(member.rank) < world_size;
-}
-
-int RendezvousGroups::Group::Counted() const {
-  return static_cast<int>(std::count_if(
-      members.begin(), members.end(),
-      [this](const auto& member) { return Counts(member.second.info); }));
-}
-
-std::vector<WorkerInfo> RendezvousGroups::Group::List() const {
-  std::vector<WorkerInfo> list;
-  for (const auto& [name, member] : members) list.push_back(member.info);
-  std::sort(list.begin(), list.end(),
-            [](const auto& a, const auto& b) { return a.rank < b.rank; });
-  return list;
-}
-
-MembershipChange RendezvousGroups::Group::Since(uint64_t known) const {
-  // Members that are not back yet have not left.
-  if (restoring) return {.version = known};
-  if (auto changed = log.Since(known)) return *std::move(changed);
-  return {.version = version, .whole = true, .joined = List()};
-}
-
-RendezvousGroups::Member* RendezvousGroups::FindMember(
-    const std::string& cluster, const std::string& name, uint64_t incarnation) {
-  const auto group = groups_.find(cluster);
-  if (group == groups_.end()) return nullptr;
-  const auto member = group->second.members.find(name);
-  if (member == group->second.members.end()) return nullptr;
-  return member->second.info.incarnation == incarnation ? &member->second
-                                                        : nullptr;
-}
-
-void RendezvousGroups::Changed(Group& group, MembershipLog::Change change,
-                               const WorkerInfo& worker,
-                               const std::string& why) {
-  group.version = ++versions_;
-  group.log.Add(group.version, change, worker, group.members.size() + kChanges,
-                why);
-}
-
-RendezvousGroups::Members::iterator RendezvousGroups::Erase(
-    Group& group, Members::iterator member, MembershipLog::Change how,
-    const std::string& why) {
-  const WorkerInfo info = member->second.info;
-  EndListen(member->second,
-            absl::NotFoundError(
-                absl::StrCat("worker ", info.name, " is no member any more")));
-  HasHeard(group, info.name, group.version);
-  const auto next = group.members.erase(member);
-  Changed(group, how, info, why);
-  return next;
-}
-
-void RendezvousGroups::EndListen(
-    Member& member, std::optional<absl::StatusOr<MembershipChange>> change) {
-  if (!member.listener) return;
-  if (!change) change = MembershipChange{.version = member.listener->known};
-  answers_.push_back([heard = std::move(member.listener->heard),
-                      change = *std::move(change)] { heard(change); });
-  member.listener.reset();
-}
-
-void RendezvousGroups::EndListen(const std::string& cluster,
-                                 const std::string& name,
-                                 uint64_t incarnation) {
-  const Turn turn(*this);
-  Member* member = FindMember(cluster, name, incarnation);
-  if (member != nullptr) EndListen(*member);
-}
-
-void RendezvousGroups::TellListeners(Group& group) {
-  if (group.restoring) return;
-  for (auto& [name, member] : group.members) {
-    if (!member.listener || member.listener->known == group.version) continue;
-    EndListen(member, group.Since(member.listener->known));
+void MembershipLog::Add(uint64_t version, Change change, SharedWorker worker,
+                        size_t most, const std::string& why) {
+  // The log begins at the first version; no member has an earlier list.
+  if (entries_.empty()) oldest_ = version;
+  entries_.push_back({version, change, std::move(worker), why});
+  while (entries_.size() > most) {
+    oldest_ = entries_.front().version;
+    entries_.pop_front();
   }
 }
 
-void RendezvousGroups::LetInAnnounced(
-    Group& group, const std::function<bool(Announced&)>& may_enter) {
-  std::erase_if(group.announced,
-                [&](Announced& announced) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-                  if (!may_enter(announced)) return false;
-                  AnswerLater(std::move(announced.done), announced.joined);
-                  return true;
-                });
+std::optional<wire::RenewAnswer> MembershipLog::Since(uint64_t known) const {
+  if (entries_.empty() || known < oldest_ || known > entries_.back().version) {
+    return std::nullopt;
+  }
+  wire::RenewAnswer changed;
+  changed.set_version(entries_.back().version);
+  std::unordered_set<uint64_t> seen;
+  for (auto it = entries_.rbegin();
+       it != entries_.rend() && it->version > known; ++it) {
+    if (!seen.insert(it->worker->incarnation()).second) continue;
+    if (it->change == Change::kJoined) {
+      *changed.add_members() = *it->worker;
+      continue;
+    }
+    wire::Departure& departed = *changed.add_departed();
+    departed.set_name(it->worker->name());
+    departed.set_incarnation(it->worker->incarnation());
+    departed.set_lost(it->change == Change::kLost);
+    departed.set_why(it->why);
+  }
+  std::reverse(changed.mutable_members()->begin(),
+               changed.mutable_members()->end());
+  std::reverse(changed.mutable_departed()->begin(),
+               changed.mutable_departed()->end());
+  return changed;
 }
 
-void RendezvousGroups::HasHeard(Group& group, const std::string& name,
-                                uint64_t known) {
-  LetInAnnounced(group, [&](Announced& announced) {
-    if (known < announced.joined->version) return false;
-    announced.unheard.erase(name);
-    return announced.unheard.empty();
+bool RendezvousGroup::Has(const std::string& name, uint64_t incarnation) const {
+  const auto member = members_.find(name);
+  return member != members_.end() &&
+         member->second.info->incarnation() == incarnation;
+}
+
+void RendezvousGroup::List(
+    google::protobuf::RepeatedPtrField<wire::Worker>* members) const {
+  for (const auto& [name, member] : members_) *members->Add() = *member.info;
+  std::sort(members->begin(), members->end(),
+            [](const auto& a, const auto& b) { return a.rank() < b.rank(); });
+}
+
+int RendezvousGroup::Counted() const {
+  return static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [this](const auto& each) {
+        return each.second.info->rank() < world_size_;
+      }));
+}
+
+bool RendezvousGroup::RefuseIf(const std::function<bool(const Waiting&)>& whom,
+                               const absl::Status& why) {
+  for (Waiting& each : waiting_) {
+    if (whom(each)) shared_.AnswerLater(std::exchange(each.done, nullptr), why);
+  }
+  return std::erase_if(waiting_, [](const Waiting& each) {
+           return each.done == nullptr;
+         }) > 0;
+}
+
+bool RendezvousGroup::RefuseNamed(const std::string& name,
+                                  const absl::Status& why) {
+  const auto is_it = [&name](const Waiting& each) {
+    return each.request->self().name() == name;
+  };
+  return RefuseIf(is_it, why);
+}
+
+void RendezvousGroup::EndWait(const std::string& name, uint64_t incarnation) {
+  const auto is_it = [&](const Waiting& each) {
+    const wire::Worker& self = each.request->self();
+    return self.name() == name && self.incarnation() == incarnation;
+  };
+  RefuseIf(is_it, HasGone());
+  if (Has(name, incarnation)) EndRenewal(members_[name]);
+}
+
+// The waiting workers were admitted without regard to the members that stay, so
+// each is admitted anew.
+void RendezvousGroup::Settle(Clock::time_point now) {
+  settles_.reset();
+  if (std::exchange(returning_, false)) TellListeners();
+  for (Waiting& next : std::exchange(waiting_, {})) {
+    AdmitOrRefuse(std::move(next), now);
+  }
+}
+
+void RendezvousGroup::SeatIfAllCame(Clock::time_point now) {
+  if (waiting_.empty() || settles_) return;
+  for (const Waiting& each : waiting_) {
+    if (members_.contains(each.request->self().name())) return;
+  }
+  int there = Counted();
+  for (const Waiting& each : waiting_) {
+    if (IsOneMore(*each.request)) continue;
+    if (members_.empty()) world_size_ = each.request->world_size();
+    ++there;
+  }
+  const bool all = there > 0 && there == world_size_;
+  if (all || !members_.empty()) Seat(all, now);
+}
+
+std::vector<RendezvousGroup::Waiting> RendezvousGroup::TakeSeated(bool all) {
+  const auto first = std::stable_partition(
+      waiting_.begin(), waiting_.end(),
+      [&](const Waiting& each) { return !all && !IsOneMore(*each.request); });
+  std::vector<Waiting> seated(std::make_move_iterator(first),
+                              std::make_move_iterator(waiting_.end()));
+  waiting_.erase(first, waiting_.end());
+  // Workers that the cluster waits for come before those that join as one more,
+  // and those that want a rank before those that take any.
+  const auto order = [](const Waiting& each) {
+    return std::pair(IsOneMore(*each.request), each.request->self().rank() < 0);
+  };
+  std::stable_sort(
+      seated.begin(), seated.end(),
+      [&](const Waiting& a, const Waiting& b) { return order(a) < order(b); });
+  while (!seated.empty() && !HasRoomFor(seated.size())) {
+    shared_.AnswerLater(
+        std::move(seated.back().done),
+        absl::ResourceExhaustedError(absl::StrCat(
+            "cluster ", cluster_, " has ", shared_.max_members,
+            " members, trainers counted, as many as its rendezvous admits ",
+            kLimit, "; worker ", seated.back().request->self().name(),
+            " may join once one of them has gone")));
+    seated.pop_back();
+  }
+  return seated;
+}
+
+void RendezvousGroup::Seat(bool all, Clock::time_point now) {
+  std::vector<Waiting> seated = TakeSeated(all);
+  if (seated.empty()) return;
+  std::set<int> taken;
+  for (const auto& [name, member] : members_) taken.insert(member.info->rank());
+  const auto joined = std::make_shared<wire::JoinAnswer>();
+  joined->set_version(shared_.version + seated.size());
+  for (Waiting& each : seated) {
+    const wire::JoinRequest& request = *each.request;
+    int rank =
+        std::max(request.self().rank(), IsOneMore(request) ? world_size_ : 0);
+    while (!taken.insert(rank).second) ++rank;
+    AddMember(request, rank, joined->version(), now);
+    const milliseconds lease(request.lease_ms());
+    const auto longest =
+        lease.count() == 0 ? kHearing : std::min(kHearing, lease / 2);
+    announced_.push_back(
+        {each.answer, std::move(each.done), joined, now + longest});
+  }
+  List(joined->mutable_members());
+  doubled_.clear();
+  TellListeners();
+  LetInAnnounced(now);
+}
+
+void RendezvousGroup::AddMember(const wire::JoinRequest& request, int rank,
+                                uint64_t known, Clock::time_point now) {
+  const auto info = std::make_shared<wire::Worker>(request.self());
+  info->set_rank(rank);
+  members_[info->name()] = {.info = info,
+                            .lease = milliseconds(request.lease_ms()),
+                            .heard = now,
+                            .listens = request.listens(),
+                            .known = known};
+  Changed(MembershipLog::Change::kJoined, info);
+}
+
+void RendezvousGroup::LetInAnnounced(Clock::time_point now) {
+  if (announced_.empty()) return;
+  uint64_t heard = version_;
+  for (const auto& [name, member] : members_) {
+    if (member.listens) heard = std::min(heard, member.known);
+  }
+  std::erase_if(announced_, [&](Announced& each) {
+    if (heard < each.joined->version() && now < each.until) return false;
+    shared_.answers.push_back([each = std::move(each)] {
+      *each.answer = *each.joined;
+      each.done(absl::OkStatus());
+    });
+    return true;
   });
 }
 
-void RendezvousGroups::TellOfLosses(Group& group) {
-  TellListeners(group);
-  if (group.settled_at && group.members.empty()) {
-    Settle(group);
-  } else {
-    CompleteIfAllCame(group);
+void RendezvousGroup::Changed(MembershipLog::Change change,
+                              const SharedWorker& worker,
+                              const std::string& why) {
+  version_ = ++shared_.version;
+  log_.Add(version_, change, worker, members_.size() + kChanges, why);
+}
+
+wire::RenewAnswer RendezvousGroup::Since(uint64_t known) const {
+  wire::RenewAnswer change;
+  change.set_version(known);
+  // Members that are not back yet have not left.
+  if (returning_) return change;
+  if (auto changed = log_.Since(known)) return *std::move(changed);
+  change.set_version(version_);
+  change.set_whole(true);
+  List(change.mutable_members());
+  return change;
+}
+
+RendezvousGroup::Members::iterator RendezvousGroup::Erase(
+    Members::iterator member, MembershipLog::Change how,
+    const std::string& why) {
+  const SharedWorker gone = member->second.info;
+  EndRenewal(member->second,
+             absl::NotFoundError(absl::StrCat("worker ", gone->name(),
+                                              " is no member any more")));
+  const auto next = members_.erase(member);
+  Changed(how, gone, why);
+  return next;
+}
+
+void RendezvousGroup::EndRenewal(Member& member, const absl::Status& status) {
+  if (member.done != nullptr) {
+    shared_.AnswerLater(std::exchange(member.done, nullptr), status);
   }
 }
 
-void RendezvousGroups::Renew(const std::string& cluster,
-                             const std::string& name, uint64_t incarnation,
-                             uint64_t known, Clock::time_point until,
-                             Heard heard, Clock::time_point now) {
-  const Turn turn(*this);
-  Member* member = FindMember(cluster, name, incarnation);
-  if (member == nullptr) {
-    // A closed rendezvous has lost its list, so it must not tell members that
-    // they were struck off.
-    absl::Status why =
-        closed_ ? absl::UnavailableError("the rendezvous has closed")
-                : absl::NotFoundError(absl::StrCat("cluster ", cluster,
-                                                   " has no such worker ", name,
-                                                   " any more"));
-    answers_.push_back(
-        [heard = std::move(heard), why = std::move(why)] { heard(why); });
-    return;
-  }
-  known = OfThisLife(known);
-  Group& group = groups_[cluster];
-  member->heard = now;
-  EndListen(*member);  // of two calls that wait, the earlier one is ended
-  RefuseClaims(group, name);
-  HasHeard(group, name, known);
-  MembershipChange change = group.Since(known);
-  if (until > now) member->listens = true;
-  member->listener = {known, until, std::move(heard)};
-  if (change.version != known || until <= now) {
-    EndListen(*member, std::move(change));
+void RendezvousGroup::TellListeners() {
+  if (returning_) return;
+  for (auto& [name, member] : members_) {
+    if (member.done == nullptr || member.known == version_) continue;
+    *member.answer = Since(member.known);
+    EndRenewal(member);
   }
 }
 
-uint64_t RendezvousGroups::OfThisLife(uint64_t version) const {
-  return version >= first_version_ && version <= versions_ ? version : 0;
+void RendezvousGroup::TellOfLosses(Clock::time_point now) {
+  TellListeners();
+  LetInAnnounced(now);
+  if (settles_ && members_.empty()) return Settle(now);
+  SeatIfAllCame(now);
 }
 
-absl::Status RendezvousGroups::TakeBack(const JoinOptions& seat, uint64_t known,
-                                        Clock::time_point now) {
-  const std::string& name = seat.self.name;
-  const Turn turn(*this);
-  if (FindMember(seat.cluster, name, seat.self.incarnation) != nullptr) {
-    return absl::OkStatus();
+void RendezvousGroup::Renew(const std::string& name, uint64_t known,
+                            Clock::time_point until, wire::RenewAnswer* answer,
+                            Done done, Clock::time_point now) {
+  Member& member = members_.at(name);
+  EndRenewal(member);  // of two that wait, the earlier one is ended
+  RefuseClaims(name);
+  *answer = Since(known);
+  member.heard = now;
+  member.known = known;
+  member.answer = answer;
+  member.done = std::move(done);
+  member.until = until;
+  if (until > now) member.listens = true;
+  LetInAnnounced(now);
+  if (answer->version() != known || until <= now) EndRenewal(member);
+}
+
+absl::Status RendezvousGroup::TakeBack(const wire::JoinRequest& seat,
+                                       uint64_t known, Clock::time_point now) {
+  if (members_.empty()) {
+    if (known != 0) RETURN_IF_ERROR(CheckReturnToNobody(seat));
+    if (IsOneMore(seat)) {
+      return absl::UnavailableError(
+          absl::StrCat("nobody of cluster ", cluster_, " has come back yet"));
+    }
+    world_size_ = seat.world_size();
+    returning_ = true;
   }
-  known = OfThisLife(known);
-  RETURN_IF_ERROR(CheckReturn(seat));
-  RETURN_IF_ERROR(OpenGroup(seat.cluster));
-  const auto found = groups_.find(seat.cluster);
-  const bool met = found != groups_.end() && !found->second.members.empty();
-  if (!met && known != 0) RETURN_IF_ERROR(CheckReturnToNobody(seat));
-  if (!met && seat.world_size == kOneMore) {
-    return absl::UnavailableError(
-        absl::StrCat("nobody of cluster ", seat.cluster, " has come back yet"));
+  if (!IsFree(seat)) return PlaceIsTaken(seat);
+  AddMember(seat, seat.self().rank(), known, now);
+  if (returning_) {
+    settles_ = now + std::max(milliseconds(seat.lease_ms()), kSettling);
   }
-  Group& group = groups_[seat.cluster];
-  if (!met) {
-    group.world_size = seat.world_size;
-    group.restoring = true;
-  }
-  RETURN_IF_ERROR(CheckSeat(group, seat));
-  Seat(group, seat, seat.wanted_rank, now);
-  if (group.restoring) {
-    group.settled_at = now + std::max(seat.lease, kSettling);
-  }
-  RefuseClaims(group, name);
-  TellListeners(group);
-  LogInfo("cluster ", seat.cluster, ": worker ", name, " is back");
+  RefuseClaims(seat.self().name());
+  TellListeners();
+  LogInfo("cluster ", cluster_, ": worker ", seat.self().name(), " is back");
   return absl::OkStatus();
 }
 
-absl::Status RendezvousGroups::CheckReturnToNobody(
-    const JoinOptions& seat) const {
-  if (struck_off_.Find(seat.self.incarnation) == nullptr) {
+absl::Status RendezvousGroup::CheckReturnToNobody(
+    const wire::JoinRequest& seat) const {
+  if (shared_.struck_off.Find(seat.self().incarnation()) == nullptr) {
     return absl::NotFoundError(
-        absl::StrCat("cluster ", seat.cluster, " has ended"));
+        absl::StrCat("cluster ", cluster_, " has ended"));
   }
-  const auto group = groups_.find(seat.cluster);
-  if (group == groups_.end()) return absl::OkStatus();
-  for (const Waiting& waiting : group->second.waiting) {
-    const JoinOptions& other = waiting.options;
-    if (other.self.name == seat.self.name ||
-        other.wanted_rank == seat.wanted_rank ||
-        (other.world_size != kOneMore && other.world_size != seat.world_size)) {
+  for (const Waiting& each : waiting_) {
+    const wire::JoinRequest& other = *each.request;
+    if (other.self().name() == seat.self().name() ||
+        other.self().rank() == seat.self().rank() ||
+        (!IsOneMore(other) && other.world_size() != seat.world_size())) {
       return PlaceIsTaken(seat);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status RendezvousGroups::CheckSeat(const Group& group,
-                                         const JoinOptions& seat) const {
-  const bool fits = seat.world_size == kOneMore
-                        ? seat.wanted_rank >= group.world_size
-                        : seat.world_size == group.world_size;
-  const bool taken =
-      group.members.contains(seat.self.name) ||
-      std::any_of(group.members.begin(), group.members.end(),
-                  [&](const auto& member) {
-                    return member.second.info.rank == Rank{seat.wanted_rank};
-                  });
-  return fits && !taken && !IsFull(group) ? absl::OkStatus()
-                                          : PlaceIsTaken(seat);
+bool RendezvousGroup::IsFree(const wire::JoinRequest& seat) const {
+  const int rank = seat.self().rank();
+  const bool fits =
+      IsOneMore(seat) ? rank >= world_size_ : seat.world_size() == world_size_;
+  return fits && HasRoomFor(1) && !members_.contains(seat.self().name()) &&
+         std::none_of(members_.begin(), members_.end(), [&](const auto& each) {
+           return each.second.info->rank() == rank;
+         });
 }
 
-absl::Status RendezvousGroups::Leave(const std::string& cluster,
-                                     const std::string& name,
-                                     uint64_t incarnation,
-                                     Clock::time_point now) {
-  const Turn turn(*this);
-  if (FindMember(cluster, name, incarnation) == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("cluster ", cluster, " has no worker ", name));
-  }
-  const auto found = groups_.find(cluster);
-  Group& group = found->second;
-  Erase(group, group.members.find(name), MembershipLog::Change::kLeft);
-  group.settled_at = std::max(group.settled_at.value_or(now), now + kSettling);
-  TellOfLosses(group);
-  if (group.Empty()) groups_.erase(found);
-  return absl::OkStatus();
+void RendezvousGroup::Leave(const std::string& name, Clock::time_point now) {
+  Erase(members_.find(name), MembershipLog::Change::kLeft);
+  settles_ = std::max(settles_.value_or(now), now + kSettling);
+  TellOfLosses(now);
 }
 
-void RendezvousGroups::StrikeOff(const std::string& name,
-                                 const std::string& why) {
-  const Turn turn(*this);
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    Group& group = it->second;
-    RefuseNamed(group, name, [](const Group&, const JoinOptions&) {
-      return absl::CancelledError("the worker has gone");
-    });
-    const auto member = group.members.find(name);
-    if (member != group.members.end()) {
-      Erase(group, member, MembershipLog::Change::kLost, why);
-      TellOfLosses(group);
-    }
-    it = group.Empty() ? groups_.erase(it) : std::next(it);
-  }
+void RendezvousGroup::StrikeOff(const std::string& name, const std::string& why,
+                                Clock::time_point now) {
+  RefuseNamed(name, HasGone());
+  const auto member = members_.find(name);
+  if (member == members_.end()) return;
+  Erase(member, MembershipLog::Change::kLost, why);
+  TellOfLosses(now);
 }
 
-absl::StatusOr<std::vector<WorkerInfo>> RendezvousGroups::List(
-    const std::string& cluster) const {
-  MutexLock lock(mutex_);
-  const auto found = groups_.find(cluster);
-  if (found != groups_.end() && !found->second.members.empty())
-    return found->second.List();
-  std::vector<JoinOptions> waiting;
-  if (found != groups_.end()) {
-    for (const Waiting& each : found->second.waiting)
-      waiting.push_back(each.options);
-  }
-  constexpr size_t kNamed = 5;
-  std::vector<std::string> met;
-  for (const auto& [name, group] : groups_) {
-    const size_t size = group.members.size();
-    if (size > 0 && met.size() < kNamed)
-      met.push_back(absl::StrCat("cluster ", name, " (", size,
-                                 size == 1 ? " worker)" : " workers)"));
-  }
-  return internal::HasNotMet(cluster, waiting, met);
-}
-
-void RendezvousGroups::Reap(Clock::time_point now,
-                            std::chrono::milliseconds interval) {
-  const Turn turn(*this);
-  const auto stopped = now - reaped_ - interval;
-  reaped_ = now;
-  for (auto it = groups_.begin(); it != groups_.end();) {
-    Group& group = it->second;
-    if (stopped > interval) {
-      for (auto& [name, member] : group.members) member.heard += stopped;
-      if (group.settled_at) *group.settled_at += stopped;
-    }
-    ReapGroup(it->first, group, now);
-    it = group.Empty() ? groups_.erase(it) : std::next(it);
-  }
-}
-
-void RendezvousGroups::ReapGroup(const std::string& cluster, Group& group,
-                                 Clock::time_point now) {
-  const size_t before = group.members.size();
-  for (auto it = group.members.begin(); it != group.members.end();) {
+void RendezvousGroup::Reap(Clock::time_point now, Clock::duration stopped) {
+  if (settles_) *settles_ += stopped;
+  const size_t before = size();
+  for (auto it = members_.begin(); it != members_.end();) {
     Member& member = it->second;
-    if (member.listener && now >= member.listener->until) EndListen(member);
+    member.heard += stopped;
+    if (now >= member.until) EndRenewal(member);
     if (member.lease.count() == 0 || now - member.heard <= member.lease) {
       ++it;
       continue;
     }
-    LogWarning("cluster ", cluster, ": worker ", it->first,
+    LogWarning("cluster ", cluster_, ": worker ", it->first,
                " is struck off, not heard for its lease of ",
                ShownTime(member.lease));
-    struck_off_.Add(member.info.incarnation, {});
-    it = Erase(group, it, MembershipLog::Change::kLost);
+    shared_.struck_off.Add(member.info->incarnation(), {});
+    it = Erase(it, MembershipLog::Change::kLost);
   }
-  if (group.members.size() < before) TellOfLosses(group);
-  if (group.settled_at && now >= *group.settled_at) Settle(group);
-  std::erase_if(group.doubled, [now](const auto& doubled) {
+  if (size() < before) TellOfLosses(now);
+  if (settles_ && now >= *settles_) Settle(now);
+  std::erase_if(doubled_, [now](const auto& doubled) {
     return now - doubled.second >= kSettling;
   });
-  LetInAnnounced(group, [now](const Announced& announced) {
-    return now >= announced.until;
-  });
+  const auto late = [now](const Waiting& each) { return now >= each.until; };
+  for (;;) {
+    const auto it = std::find_if(waiting_.begin(), waiting_.end(), late);
+    if (it == waiting_.end()) break;
+    const std::string name = it->request->self().name();
+    RefuseNamed(name, SomeAreMissing(*it->request));
+  }
+  LetInAnnounced(now);
+}
+
+void RendezvousGroup::Close(const absl::Status& why) {
+  RefuseIf([](const Waiting&) { return true; }, why);
+  for (Announced& each : announced_) {
+    shared_.AnswerLater(std::move(each.done), why);
+  }
+  for (auto& [name, member] : members_) EndRenewal(member, why);
 }
 
 }  // namespace baton::rpc

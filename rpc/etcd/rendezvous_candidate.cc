@@ -6,7 +6,9 @@
 #include <time.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -26,12 +28,37 @@ constexpr milliseconds kLook{200};
 // Of one call.
 constexpr milliseconds kPatience{1000};
 constexpr int kWordsPerTtl = 4;
+// Before a worker asks again which candidate serves, and how long it tries to
+// connect to that one.
+constexpr milliseconds kRedial{50}, kTry{500};
 
 // etcd's ids are signed, and 0 is none.
 int64_t NewLease() {
   std::random_device device;
   const uint64_t random = (uint64_t{device()} << 32) | device();
   return static_cast<int64_t>(random >> 1 | 1);
+}
+
+absl::StatusOr<std::shared_ptr<internal::RendezvousConnection>> ConnectToListed(
+    internal::Etcd& etcd, const std::string& address,
+    const RendezvousAccess& access, internal::Etcd::Deadline deadline,
+    const internal::Etcd::Watch& watch) {
+  const auto listed =
+      etcd.Get(internal::kRendezvousKey,
+               std::min(deadline, system_clock::now() + kPatience), watch);
+  if (absl::IsNotFound(listed.status())) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot reach the rendezvous at ", address,
+                     ": none serves; start baton-rendezvous --etcd=", address));
+  }
+  RETURN_IF_ERROR(listed.status());
+  // Whoever may write into etcd may write anything.
+  RETURN_IF_ERROR(Annotate(ParseHostPort(*listed).status(),
+                           absl::StrCat("the etcd at ", address)));
+  RETURN_IF_ERROR(CheckExposure(
+      access.security, "a worker would talk to the rendezvous at", *listed));
+  return internal::DialerOf(
+      *listed, access, watch)(std::min(deadline, system_clock::now() + kTry));
 }
 
 }  // namespace
@@ -166,6 +193,30 @@ void RendezvousCandidate::GiveUp(const std::string& why) {
   if (why.empty()) return;
   LogWarning("the rendezvous at ", address_, " stands by: ", why);
   on_change_(address_, false);
+}
+
+internal::RendezvousDialer internal::DialerByEtcd(
+    const std::string& address, const RendezvousAccess& access,
+    RendezvousConnection::Watch watch) {
+  // Kept from dial to dial, so that a worker that has lost its rendezvous need
+  // not connect to etcd first.
+  auto etcd = std::make_shared<std::unique_ptr<Etcd>>();
+  return [address, access, watch = std::move(watch),
+          etcd = std::move(etcd)](RendezvousConnection::Deadline deadline)
+             -> absl::StatusOr<std::shared_ptr<RendezvousConnection>> {
+    if (*etcd == nullptr) {
+      ASSIGN_OR_RETURN(*etcd, Etcd::Make(address, access.security));
+    }
+    for (;;) {
+      auto connection =
+          ConnectToListed(**etcd, address, access, deadline, watch);
+      if (connection.ok() || !absl::IsUnavailable(connection.status()) ||
+          system_clock::now() + 2 * kRedial >= deadline) {
+        return connection;
+      }
+      std::this_thread::sleep_for(kRedial);
+    }
+  };
 }
 
 }  // namespace baton::rpc

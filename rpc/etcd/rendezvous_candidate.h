@@ -91,4 +91,13 @@ class RendezvousCandidate {
   std::thread thread_;
 };
 
+namespace internal {
+
+// Returns a dialer (DialerOf, rpc/rendezvous.h) that asks the etcd at `address`
+// which candidate serves, and connects to that one.
+RendezvousDialer DialerByEtcd(const std::string& address,
+                              const RendezvousAccess& access,
+                              RendezvousConnection::Watch watch);
+
+}  // namespace internal
 }  // namespace baton::rpc

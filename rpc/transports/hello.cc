@@ -23,14 +23,6 @@ constexpr uint32_t kVersion = 9;
 constexpr size_t kMaxText = 1000;
 constexpr size_t kMaxAddress = 4096;
 
-void ToWire(const WorkerInfo& info, wire::Worker& out) {
-  out.set_name(info.name);
-  out.set_rank(static_cast<int32_t>(info.rank));
-  out.set_incarnation(info.incarnation);
-  out.set_address(info.address);
-  out.set_compute(info.compute.ToString());
-}
-
 // Makes text of an unauthenticated peer safe for logs and error messages.
 std::string Printable(const std::string& text) {
   std::string line = text.substr(0, kMaxText);
@@ -45,26 +37,6 @@ std::string Printable(const std::string& text) {
 std::chrono::milliseconds Lease(int64_t ms) {
   return std::chrono::milliseconds(
       std::clamp<int64_t>(ms, 0, kMostLease.count()));
-}
-
-absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
-  RETURN_IF_ERROR(CheckWorkerName(in.name()));
-  if (in.rank() < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", in.name(), " has rank ", in.rank()));
-  }
-  if (in.incarnation() == 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", in.name(), " has no incarnation"));
-  }
-  if (in.address().size() > kMaxAddress) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("worker ", in.name(), " has an address of ",
-                     in.address().size(), " characters"));
-  }
-  ASSIGN_OR_RETURN(const Compute compute, Compute::Parse(in.compute()));
-  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address(),
-                    compute};
 }
 
 template <typename Message>
@@ -133,6 +105,34 @@ std::string Difference(const GrpcOptions& options, const WorkerInfo& self,
 }
 
 }  // namespace
+
+void ToWire(const WorkerInfo& info, wire::Worker& out) {
+  out.set_name(info.name);
+  out.set_rank(static_cast<int32_t>(info.rank));
+  out.set_incarnation(info.incarnation);
+  out.set_address(info.address);
+  out.set_compute(info.compute.ToString());
+}
+
+absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
+  RETURN_IF_ERROR(CheckWorkerName(in.name()));
+  if (in.rank() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has rank ", in.rank()));
+  }
+  if (in.incarnation() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has no incarnation"));
+  }
+  if (in.address().size() > kMaxAddress) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("worker ", in.name(), " has an address of ",
+                     in.address().size(), " characters"));
+  }
+  ASSIGN_OR_RETURN(const Compute compute, Compute::Parse(in.compute()));
+  return WorkerInfo{in.name(), Rank{in.rank()}, in.incarnation(), in.address(),
+                    compute};
+}
 
 Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
                 const WorkerInfo& to) {

@@ -17,6 +17,15 @@
 // How two workers introduce themselves to each other; see rpc/wire.proto.
 namespace baton::rpc {
 
+namespace wire {
+class Worker;
+}
+
+void ToWire(const WorkerInfo& info, wire::Worker& out);
+// Returns InvalidArgument unless the name, the rank, the incarnation, the
+// address and the Compute declaration are usable.
+absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in);
+
 enum class Verdict {
   kOk,
   kYield,

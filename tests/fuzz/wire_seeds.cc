@@ -100,7 +100,8 @@ void Rendezvous() {
            std::string("\4\3", 2) + '\1' + Chunk(leave.SerializeAsString()));
   join.set_world_size(2);
   Save("rendezvous", "wait",
-       '\0' + Chunk(join.SerializeAsString()) + '\0' + asked + '\3' + asked);
+       '\0' + Chunk(join.SerializeAsString()) + '\0' + asked +
+           std::string("\3\0", 2));
   join.mutable_self()->set_rank(1);
   *renew.mutable_seat() = join;
   renew.set_wait_ms(400);

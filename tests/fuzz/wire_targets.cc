@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "rpc/call_proof.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_messages.h"
 #include "rpc/transports/failure_detector.h"
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
@@ -106,79 +108,81 @@ bool Hello(const std::string& bytes) {
 }
 
 // Requests to one rendezvous, whose clock jumps.
+class RendezvousRequests {
+ public:
+  explicit RendezvousRequests(Input& input) : input_(input) {}
+  ~RendezvousRequests() {
+    groups_.Close();
+    BATON_CHECK(asked_ == answered_);
+  }
+
+  bool AskedEnough() const { return asked_ >= 64; }
+  // Returns false unless the request can be read.
+  template <typename Request, typename Answer>
+  bool Ask() {
+    Request request;
+    if (!Parse(input_, request)) return false;
+    ++asked_;
+    const auto answer = std::make_shared<Answer>();
+    auto cancel = groups_.Handle(
+        request, answer.get(),
+        [this, answer](const absl::Status&) { ++answered_; }, now_);
+    if (cancel != nullptr) cancels_.push_back(std::move(cancel));
+    return true;
+  }
+  void CancelOne() {
+    if (!cancels_.empty()) cancels_[input_.Byte() % cancels_.size()]();
+  }
+  void Jump() {
+    now_ += milliseconds(100) * input_.Byte();
+    groups_.Reap(now_, milliseconds(100));
+  }
+
+ private:
+  Input& input_;
+  rpc::RendezvousGroups groups_;
+  rpc::RendezvousGroups::Clock::time_point now_ =
+      rpc::RendezvousGroups::Clock::now();
+  std::vector<rpc::RendezvousGroups::Cancel> cancels_;
+  size_t asked_ = 0, answered_ = 0;
+};
+
 bool Rendezvous(const std::string& bytes) {
-  using Groups = rpc::RendezvousGroups;
   namespace wire = rpc::wire;
   Input input(bytes);
-  Groups groups;
-  Groups::Clock::time_point now = Groups::Clock::now();
-  size_t entered = 0, answered = 0, asked = 0, heard = 0;
+  RendezvousRequests requests(input);
   bool parsed = true;
-  while (!input.empty() && entered + asked < 64) {
+  while (!input.empty() && !requests.AskedEnough()) {
     switch (input.Byte() % 6) {
-      case 0: {
-        wire::JoinRequest join;
-        if (!(parsed &= Parse(input, join))) break;
-        const auto options = rpc::internal::FromWire(join);
-        if (!options.ok()) break;
-        ++entered;
-        groups.Enter(*options,
-                     [&answered](const Groups::Result&) { ++answered; });
+      case 0:
+        parsed &= requests.Ask<wire::JoinRequest, wire::JoinAnswer>();
         break;
-      }
-      case 1: {
-        wire::LeaveRequest leave;
-        if (!(parsed &= Parse(input, leave))) break;
-        (void)groups.Leave(leave.cluster(), leave.name(), leave.incarnation());
+      case 1:
+        parsed &= requests.Ask<wire::LeaveRequest, wire::LeaveAnswer>();
         break;
-      }
-      case 2: {
-        wire::RenewRequest renew;
-        if (!(parsed &= Parse(input, renew))) break;
-        if (const auto seat = rpc::internal::FromWire(renew.seat()); seat.ok())
-          (void)groups.TakeBack(*seat, renew.version(), now);
-        ++asked;
-        groups.Renew(
-            renew.cluster(), renew.name(), renew.incarnation(), renew.version(),
-            now + milliseconds(renew.wait_ms() % 1000),
-            [&heard](const auto& change) {
-              ++heard;
-              if (!change.ok()) return;
-              wire::RenewAnswer answer;
-              rpc::internal::ToWire(*change, answer);
-            },
-            now);
+      case 2:
+        parsed &= requests.Ask<wire::RenewRequest, wire::RenewAnswer>();
         break;
-      }
-      case 3: {
-        wire::JoinRequest join;
-        if (!(parsed &= Parse(input, join))) break;
-        const auto options = rpc::internal::FromWire(join);
-        if (!options.ok()) break;
-        groups.Expire(options->cluster, options->self);
-        groups.Cancel(options->cluster, options->self);
+      case 3:
+        requests.CancelOne();
         break;
-      }
       case 4:
-        now += milliseconds(100) * input.Byte();
-        groups.Reap(now, milliseconds(100));
+        requests.Jump();
         break;
       case 5: {
         wire::RenewAnswer answer;
-        if (!(parsed &= Parse(input, answer))) break;
-        const auto change = rpc::internal::FromWire(answer);
-        if (!change.ok()) break;
-        wire::RenewAnswer again;
-        rpc::internal::ToWire(*change, again);
-        BATON_CHECK(again.members_size() == answer.members_size() &&
-                    again.departed_size() == answer.departed_size());
+        parsed &= Parse(input, answer);
+        for (const wire::Worker& member : answer.members()) {
+          const auto worker = rpc::FromWire(member);
+          if (!worker.ok()) continue;
+          wire::Worker again;
+          rpc::ToWire(*worker, again);
+          BATON_CHECK(*rpc::FromWire(again) == *worker);
+        }
         break;
       }
     }
   }
-  groups.Close();
-  BATON_CHECK(entered == answered);
-  BATON_CHECK(asked == heard);
   return parsed;
 }
 

@@ -4,7 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "core/device.h"
 #include "core/status.h"
-#include "rpc/rendezvous.h"
+#include "rpc/cluster.h"
 #include "rpc/security.h"
 #include "rpc/transports/address.h"
 #include "rpc/worker.h"

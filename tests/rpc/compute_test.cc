@@ -8,8 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "rpc/rendezvous.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_messages.h"
+#include "rpc/transports/hello.h"
 #include "rpc/worker.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -49,14 +50,17 @@ TEST(Compute, RefusesOtherTextWithAPrintableError) {
 }
 
 TEST(Compute, OfAMemberIsCheckedWhenItJoins) {
+  rpc::wire::Worker mallory;
+  rpc::ToWire({"mallory", rpc::Rank{-1}, 1, "here:1"}, mallory);
+  mallory.set_compute("tpu");
   rpc::wire::JoinRequest join;
-  join.mutable_self()->set_name("mallory");
-  join.mutable_self()->set_compute("tpu");
-  EXPECT_THAT(rpc::internal::FromWire(join),
+  join.set_cluster("baton");
+  join.set_world_size(1);
+  *join.mutable_self() = mallory;
+  EXPECT_THAT(rpc::internal::CheckJoin(join),
               Fails(StatusCode::kInvalidArgument, "\"tpu\" does not say"));
-  rpc::wire::RenewAnswer answer;
-  *answer.add_members() = join.self();
-  EXPECT_THAT(rpc::internal::FromWire(answer),
+  mallory.set_rank(0);
+  EXPECT_THAT(rpc::FromWire(mallory),
               Fails(StatusCode::kInvalidArgument, "\"tpu\" does not say"));
 }
 

@@ -11,8 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "rpc/rendezvous_messages.h"
-#include "tests/rpc/renewed.h"
+#include "tests/rpc/rendezvous_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -22,7 +21,15 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::JoinResult;
+using baton::testing::Left;
+using baton::testing::Listed;
+using baton::testing::Renew;
+using baton::testing::Renewal;
 using baton::testing::Renewed;
+using baton::testing::TakenBack;
+using baton::testing::ToWire;
+using baton::testing::Workers;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -35,31 +42,31 @@ WorkerInfo NamedMember(const std::string& name, uint64_t incarnation,
 
 TEST(MembershipLogTest, TellsWhatBecameOfEachLast) {
   MembershipLog log;
-  log.Add(10, Change::kJoined, NamedMember("alice", 1), 100);
-  log.Add(11, Change::kJoined, NamedMember("bob", 2), 100);
-  log.Add(12, Change::kLost, NamedMember("bob", 2), 100);
-  log.Add(13, Change::kJoined, NamedMember("bob", 3), 100);
-  log.Add(14, Change::kLeft, NamedMember("alice", 1), 100);
+  log.Add(10, Change::kJoined, ToWire(NamedMember("alice", 1)), 100);
+  log.Add(11, Change::kJoined, ToWire(NamedMember("bob", 2)), 100);
+  log.Add(12, Change::kLost, ToWire(NamedMember("bob", 2)), 100);
+  log.Add(13, Change::kJoined, ToWire(NamedMember("bob", 3)), 100);
+  log.Add(14, Change::kLeft, ToWire(NamedMember("alice", 1)), 100);
   const auto since = log.Since(11);
   ASSERT_TRUE(since.has_value());
-  EXPECT_EQ(since->version, 14u);
-  EXPECT_THAT(since->joined, ElementsAre(NamedMember("bob", 3)));
-  ASSERT_THAT(since->departed, SizeIs(2));
-  EXPECT_EQ(since->departed[0].incarnation, 2u);
-  EXPECT_TRUE(since->departed[0].lost);
-  EXPECT_FALSE(since->departed[1].lost);
-  EXPECT_THAT(log.Since(14)->joined, IsEmpty());
-  EXPECT_THAT(log.Since(14)->departed, IsEmpty());
+  EXPECT_EQ(since->version(), 14u);
+  EXPECT_THAT(Workers(since->members()), ElementsAre(NamedMember("bob", 3)));
+  ASSERT_THAT(since->departed(), SizeIs(2));
+  EXPECT_EQ(since->departed(0).incarnation(), 2u);
+  EXPECT_TRUE(since->departed(0).lost());
+  EXPECT_FALSE(since->departed(1).lost());
+  EXPECT_THAT(log.Since(14)->members(), IsEmpty());
+  EXPECT_THAT(log.Since(14)->departed(), IsEmpty());
 }
 
 TEST(MembershipLogTest, KnowsNothingOfOldOrUnknownVersions) {
   MembershipLog log;
   EXPECT_FALSE(log.Since(0).has_value());
   for (uint64_t i = 10; i < 20; ++i) {
-    log.Add(i, Change::kJoined, NamedMember("alice", i), 4);
+    log.Add(i, Change::kJoined, ToWire(NamedMember("alice", i)), 4);
   }
   EXPECT_FALSE(log.Since(14).has_value());
-  EXPECT_THAT(log.Since(15)->joined, SizeIs(4));
+  EXPECT_THAT(log.Since(15)->members(), SizeIs(4));
   EXPECT_FALSE(log.Since(20).has_value());
 }
 
@@ -76,10 +83,11 @@ class ChangesTest : public ::testing::Test {
             .lease = 1000ms};
   }
   void Enter(const JoinOptions& options) {
-    groups_.Enter(options, [this, incarnation = options.self.incarnation](
-                               const RendezvousGroups::Result& result) {
-      joined_.insert_or_assign(incarnation, result);
-    });
+    baton::testing::Enter(groups_, options,
+                          [this, incarnation = options.self.incarnation](
+                              const JoinResult& result) {
+                            joined_.insert_or_assign(incarnation, result);
+                          });
   }
   void Meet(int size) {
     for (int i = 0; i < size; ++i) {
@@ -88,13 +96,13 @@ class ChangesTest : public ::testing::Test {
     ASSERT_TRUE(joined_.at(1).ok());
   }
   uint64_t VersionOf(uint64_t incarnation) {
-    return (*joined_.at(incarnation))->version;
+    return (*joined_.at(incarnation))->version();
   }
   void Listen(const std::string& name, uint64_t incarnation, uint64_t known) {
     heard_.erase(incarnation);
-    groups_.Renew(
-        "test", name, incarnation, known, now_ + 400ms,
-        [this, incarnation](const absl::StatusOr<MembershipChange>& change) {
+    end_listen_ = Renew(
+        groups_, name, incarnation, known, 400ms,
+        [this, incarnation](const Renewal& change) {
           heard_.insert_or_assign(incarnation, change);
         },
         now_);
@@ -105,8 +113,9 @@ class ChangesTest : public ::testing::Test {
   }
 
   RendezvousGroups groups_;
-  std::map<uint64_t, RendezvousGroups::Result> joined_;
-  std::map<uint64_t, absl::StatusOr<MembershipChange>> heard_;
+  std::map<uint64_t, JoinResult> joined_;
+  std::map<uint64_t, Renewal> heard_;
+  RendezvousGroups::Cancel end_listen_;  // of the last one
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
 };
 
@@ -117,17 +126,15 @@ TEST_F(ChangesTest, AJoinCostsEachMemberTheNewcomerAlone) {
   const uint64_t met = VersionOf(1);
   Enter(Options("extra", 5000, kOneMore));
   ASSERT_THAT(joined_.at(5000), IsOk());
-  EXPECT_THAT((*joined_.at(5000))->workers, SizeIs(kMembers + 1));
+  EXPECT_THAT((*joined_.at(5000))->members(), SizeIs(kMembers + 1));
   size_t bytes = 0;
   for (int i = 0; i < kMembers; ++i) {
     const auto change = Renewed(groups_, absl::StrCat("w", i),
                                 static_cast<uint64_t>(i + 1), met, now_);
     ASSERT_THAT(change, IsOk());
-    EXPECT_FALSE(change->whole);
-    EXPECT_THAT(change->joined, SizeIs(1));
-    wire::RenewAnswer answer;
-    internal::ToWire(*change, answer);
-    bytes += answer.ByteSizeLong();
+    EXPECT_FALSE((*change)->whole());
+    EXPECT_THAT((*change)->members(), SizeIs(1));
+    bytes += (*change)->ByteSizeLong();
   }
   EXPECT_LT(bytes, kMembers * 100u);
 }
@@ -137,16 +144,16 @@ TEST_F(ChangesTest, AMemberHearsOfAChangeAtOnce) {
   const uint64_t met = VersionOf(1);
   Listen("w0", 1, met);
   EXPECT_FALSE(heard_.contains(1));
-  EXPECT_THAT(groups_.Leave("test", "w1", 2, now_), IsOk());
+  EXPECT_THAT(Left(groups_, "w1", 2, now_), IsOk());
   ASSERT_TRUE(heard_.contains(1));
   ASSERT_THAT(heard_.at(1), IsOk());
-  EXPECT_THAT(heard_.at(1)->departed, SizeIs(1));
-  Pass(RendezvousGroups::kSettling);
-  Listen("w0", 1, heard_.at(1)->version);
+  EXPECT_THAT((*heard_.at(1))->departed(), SizeIs(1));
+  Pass(RendezvousGroup::kSettling);
+  Listen("w0", 1, (*heard_.at(1))->version());
   EXPECT_FALSE(heard_.contains(1));
   Enter(Options("other", 3, 2));
   ASSERT_TRUE(heard_.contains(1));
-  EXPECT_THAT(heard_.at(1)->joined, SizeIs(1));
+  EXPECT_THAT((*heard_.at(1))->members(), SizeIs(1));
 }
 
 TEST_F(ChangesTest, WhoListensInVainIsAnsweredInTime) {
@@ -156,9 +163,9 @@ TEST_F(ChangesTest, WhoListensInVainIsAnsweredInTime) {
   EXPECT_FALSE(heard_.contains(1));
   Pass(200ms);
   ASSERT_TRUE(heard_.contains(1));
-  EXPECT_EQ(heard_.at(1)->version, VersionOf(1));
+  EXPECT_EQ((*heard_.at(1))->version(), VersionOf(1));
   Listen("w0", 1, VersionOf(1));
-  groups_.EndListen("test", "w0", 1);
+  end_listen_();
   EXPECT_TRUE(heard_.contains(1));
 }
 
@@ -180,16 +187,16 @@ TEST_F(ChangesTest, ANewcomerIsLetInWhenThoseThatListenKnowOfIt) {
   Listen("w1", 2, met);
   Enter(Options("extra", 3, kOneMore));
   EXPECT_FALSE(joined_.contains(3));
-  Listen("w0", 1, heard_.at(1)->version);
+  Listen("w0", 1, (*heard_.at(1))->version());
   EXPECT_FALSE(joined_.contains(3));
   // Who does not listen on is not waited for any longer than this.
-  Listen("w1", 2, heard_.at(2)->version);
+  Listen("w1", 2, (*heard_.at(2))->version());
   ASSERT_TRUE(joined_.contains(3));
-  EXPECT_THAT((*joined_.at(3))->workers, SizeIs(3));
+  EXPECT_THAT((*joined_.at(3))->members(), SizeIs(3));
   Enter(Options("fourth", 4, kOneMore));
   EXPECT_FALSE(joined_.contains(4));
-  Listen("w1", 2, heard_.at(2)->version);
-  Pass(RendezvousGroups::kHearing + 100ms);
+  Listen("w1", 2, (*heard_.at(2))->version());
+  Pass(RendezvousGroup::kHearing + 100ms);
   EXPECT_TRUE(joined_.contains(4));
 }
 
@@ -203,7 +210,7 @@ TEST_F(ChangesTest, OneThatHasNotListenedYetIsWaitedForAsWell) {
   Listen("w0", 1, met);
   ASSERT_TRUE(heard_.contains(1));
   EXPECT_FALSE(joined_.contains(2));
-  Listen("w0", 1, heard_.at(1)->version);
+  Listen("w0", 1, (*heard_.at(1))->version());
   EXPECT_TRUE(joined_.contains(2));
 }
 
@@ -217,31 +224,32 @@ TEST_F(ChangesTest, OneThatWasStruckOffIsTakenBackUnderItsRank) {
   EXPECT_FALSE(Renewed(groups_, "w1", 2, met, now_).ok());
   JoinOptions seat = Options("w1", 2, 2);
   seat.wanted_rank = 1;
-  EXPECT_THAT(groups_.TakeBack(seat, met, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat, met, now_), IsOk());
   const auto change = Renewed(groups_, "w0", 1, met, now_);
   ASSERT_THAT(change, IsOk());
-  EXPECT_THAT(change->joined, ElementsAre(NamedMember("w1", 2, 1)));
-  EXPECT_THAT(change->departed, IsEmpty());
+  EXPECT_THAT(Workers((*change)->members()),
+              ElementsAre(NamedMember("w1", 2, 1)));
+  EXPECT_THAT((*change)->departed(), IsEmpty());
 }
 
 TEST_F(ChangesTest, ButNotOnceAnotherOneHasItsPlace) {
   Meet(2);
   const uint64_t met = VersionOf(1);
-  EXPECT_THAT(groups_.Leave("test", "w1", 2, now_), IsOk());
-  Pass(RendezvousGroups::kSettling);
+  EXPECT_THAT(Left(groups_, "w1", 2, now_), IsOk());
+  Pass(RendezvousGroup::kSettling);
   Enter(Options("other", 3, 2));
   ASSERT_THAT(joined_.at(3), IsOk());
   JoinOptions seat = Options("w1", 2, 2);
   seat.wanted_rank = 1;
-  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+  EXPECT_THAT(TakenBack(groups_, seat, met, now_),
               Fails(StatusCode::kNotFound, "another one's"));
   seat.wanted_rank = -1;
-  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+  EXPECT_THAT(TakenBack(groups_, seat, met, now_),
               Fails(StatusCode::kInvalidArgument, "no rank"));
   // Nor into a cluster that has ended.
   seat.wanted_rank = 1;
   seat.cluster = "theirs";
-  EXPECT_THAT(groups_.TakeBack(seat, met, now_),
+  EXPECT_THAT(TakenBack(groups_, seat, met, now_),
               Fails(StatusCode::kNotFound, "has ended"));
 }
 
@@ -255,12 +263,12 @@ class AllStruckOffTest : public ChangesTest {
     seat_.wanted_rank = 0;
     groups_.Reap(now_ += 1ms, 1ms);
     for (int i = 0; i < 12; ++i) Pass(100ms);
-    EXPECT_FALSE(groups_.List("test").ok());
+    EXPECT_FALSE(Listed(groups_, "test").ok());
   }
   // w0 listens on, as it does once it is back.
   void PassWhileItListens(std::chrono::milliseconds time) {
     for (; time > 0ms; time -= 100ms) {
-      if (heard_.contains(1)) known_ = heard_.at(1)->version;
+      if (heard_.contains(1)) known_ = (*heard_.at(1))->version();
       Listen("w0", 1, known_);
       Pass(100ms);
     }
@@ -273,16 +281,16 @@ class AllStruckOffTest : public ChangesTest {
 
 TEST_F(AllStruckOffTest, OneComesBackToThePartnerThatWaits) {
   Enter(Options("w1", 12, 2));
-  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat_, met_, now_), IsOk());
   PassWhileItListens(1500ms);
   ASSERT_TRUE(joined_.contains(12));
   ASSERT_THAT(joined_.at(12), IsOk());
-  EXPECT_THAT((*joined_.at(12))->workers,
+  EXPECT_THAT(Workers((*joined_.at(12))->members()),
               ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 12, 1)));
 }
 
 TEST_F(AllStruckOffTest, OneComesBackBeforeItsPartner) {
-  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat_, met_, now_), IsOk());
   PassWhileItListens(1500ms);
   Enter(Options("w1", 12, 2));
   PassWhileItListens(500ms);
@@ -294,19 +302,19 @@ TEST_F(AllStruckOffTest, OneComesBackBeforeItsPartner) {
 TEST_F(AllStruckOffTest, AllComeBackAndMissNobody) {
   JoinOptions other = Options("w1", 2, 2);
   other.wanted_rank = 1;
-  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat_, met_, now_), IsOk());
   PassWhileItListens(500ms);
-  EXPECT_THAT(groups_.TakeBack(other, met_, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, other, met_, now_), IsOk());
   Listen("w1", 2, met_);
   PassWhileItListens(1000ms);
   ASSERT_THAT(heard_.at(1), IsOk());
-  EXPECT_THAT(heard_.at(1)->joined,
+  EXPECT_THAT(Workers((*heard_.at(1))->members()),
               ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 2, 1)));
 }
 
 TEST_F(AllStruckOffTest, ButNotWhereASuccessorWaits) {
   Enter(Options("w0", 11, 2));
-  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_),
+  EXPECT_THAT(TakenBack(groups_, seat_, met_, now_),
               Fails(StatusCode::kNotFound, "another one's"));
   Enter(Options("w1", 12, 2));
   EXPECT_THAT(joined_.at(11), IsOk());
@@ -314,7 +322,7 @@ TEST_F(AllStruckOffTest, ButNotWhereASuccessorWaits) {
 
 TEST_F(AllStruckOffTest, NorIntoAClusterOfAnotherSize) {
   Enter(Options("w1", 12, 3));
-  EXPECT_THAT(groups_.TakeBack(seat_, met_, now_),
+  EXPECT_THAT(TakenBack(groups_, seat_, met_, now_),
               Fails(StatusCode::kNotFound, "another one's"));
 }
 
@@ -330,12 +338,12 @@ TEST_P(EarlierLife, ItsMembersComeBackBeforeAnybodyElse) {
   const uint64_t before = GetParam();
   JoinOptions extra = Options("extra", 9, kOneMore);
   extra.wanted_rank = 5;
-  EXPECT_THAT(groups_.TakeBack(extra, before, now_),
+  EXPECT_THAT(TakenBack(groups_, extra, before, now_),
               Fails(StatusCode::kUnavailable, "come back"));
   JoinOptions seat = Options("w1", 2, 2);
   seat.wanted_rank = 1;
-  EXPECT_THAT(groups_.TakeBack(seat, before, now_), IsOk());
-  EXPECT_THAT(groups_.TakeBack(extra, before, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat, before, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, extra, before, now_), IsOk());
   Enter(Options("other", 7, 2));
   // Until all had time to come nobody is told that the others are gone.
   Listen("w1", 2, before);
@@ -343,7 +351,7 @@ TEST_P(EarlierLife, ItsMembersComeBackBeforeAnybodyElse) {
   EXPECT_FALSE(heard_.contains(2));
   seat.self = NamedMember("w0", 1);
   seat.wanted_rank = 0;
-  EXPECT_THAT(groups_.TakeBack(seat, before, now_), IsOk());
+  EXPECT_THAT(TakenBack(groups_, seat, before, now_), IsOk());
   for (int i = 0; i < 11; ++i) {
     for (const auto& [name, incarnation] :
          {std::pair("w0", 1), std::pair("w1", 2), std::pair("extra", 9)}) {
@@ -353,8 +361,8 @@ TEST_P(EarlierLife, ItsMembersComeBackBeforeAnybodyElse) {
   }
   ASSERT_TRUE(heard_.contains(2));
   ASSERT_THAT(heard_.at(2), IsOk());
-  EXPECT_TRUE(heard_.at(2)->whole);
-  EXPECT_THAT(heard_.at(2)->joined,
+  EXPECT_TRUE((*heard_.at(2))->whole());
+  EXPECT_THAT(Workers((*heard_.at(2))->members()),
               ElementsAre(NamedMember("w0", 1, 0), NamedMember("w1", 2, 1),
                           NamedMember("extra", 9, 5)));
   EXPECT_THAT(joined_.at(7), Fails(StatusCode::kAlreadyExists, "too late"));

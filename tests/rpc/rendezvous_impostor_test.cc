@@ -10,7 +10,6 @@
 #include "rpc/call_proof.h"
 #include "rpc/rendezvous.h"
 #include "rpc/rendezvous.pb.h"
-#include "rpc/rendezvous_client.h"
 #include "tests/rpc/impostor.h"
 #include "tests/support/status_matchers.h"
 
@@ -59,7 +58,7 @@ class RendezvousImpostor : public ::testing::Test {
   template <typename Answer>
   static std::string Forged(Answer answer) {
     for (const char* name : {"alice", "mallory"}) {
-      wire::Member& member = *answer.add_members();
+      wire::Worker& member = *answer.add_members();
       member.set_name(name);
       member.set_incarnation(7);
       member.set_address("127.0.0.1:6");

@@ -8,11 +8,12 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "rpc/rendezvous_client.h"
+#include "rpc/rendezvous.h"
+#include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "tests/rpc/counter.h"
 #include "tests/rpc/relay.h"
-#include "tests/rpc/renewed.h"
+#include "tests/rpc/rendezvous_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -22,6 +23,8 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::JoinResult;
+using baton::testing::Left;
 using baton::testing::Renewed;
 using ::testing::ElementsAre;
 
@@ -35,13 +38,14 @@ class LeaseTest : public ::testing::Test {
   }
   void Enter(const std::string& name, uint64_t incarnation,
              std::chrono::milliseconds lease = 1000ms) {
-    groups_.Enter({.cluster = "test",
-                   .self = {name, Rank{0}, incarnation, "address"},
-                   .world_size = 2,
-                   .lease = lease},
-                  [this, incarnation](const RendezvousGroups::Result& result) {
-                    joined_.insert_or_assign(incarnation, result);
-                  });
+    baton::testing::Enter(groups_,
+                          {.cluster = "test",
+                           .self = {name, Rank{0}, incarnation, "address"},
+                           .world_size = 2,
+                           .lease = lease},
+                          [this, incarnation](const JoinResult& result) {
+                            joined_.insert_or_assign(incarnation, result);
+                          });
   }
   absl::Status Renew(const std::string& name, uint64_t incarnation) {
     return Renewed(groups_, name, incarnation, 0, now_).status();
@@ -56,15 +60,15 @@ class LeaseTest : public ::testing::Test {
   }
   std::vector<std::string> Names(uint64_t incarnation) {
     std::vector<std::string> names;
-    for (const WorkerInfo& worker : (*joined_.at(incarnation))->workers) {
-      names.push_back(absl::StrCat(worker.name, worker.incarnation));
+    for (const wire::Worker& worker : (*joined_.at(incarnation))->members()) {
+      names.push_back(absl::StrCat(worker.name(), worker.incarnation()));
     }
     return names;
   }
 
   static constexpr auto kTick = 100ms;
   RendezvousGroups groups_;
-  std::map<uint64_t, RendezvousGroups::Result> joined_;
+  std::map<uint64_t, JoinResult> joined_;
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
 };
 
@@ -73,7 +77,7 @@ TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
   EXPECT_THAT(Renew("bob", 2), IsOk());
   Pass(900ms);
   EXPECT_THAT(Renew("bob", 2), IsOk());
-  const uint64_t before = Renewed(groups_, "alice", 1, 0, now_)->version;
+  const uint64_t before = (*Renewed(groups_, "alice", 1, 0, now_))->version();
   Pass(1200ms);
   EXPECT_THAT(Renew("bob", 2), Fails(StatusCode::kNotFound, "bob"));
   Enter("bob", 3);
@@ -82,13 +86,15 @@ TEST_F(LeaseTest, WhoDoesNotRenewIsStruckOffAndReplacedUnderItsName) {
   EXPECT_THAT(Names(3), ElementsAre("alice1", "bob3"));
   const auto now = Renewed(groups_, "alice", 1, before, now_);
   ASSERT_THAT(now, IsOk());
-  EXPECT_GT(now->version, before);
-  ASSERT_EQ(now->joined.size(), 1u);
-  EXPECT_EQ(now->joined[0].incarnation, 3u);
-  ASSERT_EQ(now->departed.size(), 1u);
-  EXPECT_EQ(now->departed[0].incarnation, 2u);
-  EXPECT_TRUE(now->departed[0].lost);
-  EXPECT_TRUE(Renewed(groups_, "alice", 1, now->version, now_)->joined.empty());
+  EXPECT_GT((*now)->version(), before);
+  ASSERT_EQ((*now)->members_size(), 1);
+  EXPECT_EQ((*now)->members(0).incarnation(), 3u);
+  ASSERT_EQ((*now)->departed_size(), 1);
+  EXPECT_EQ((*now)->departed(0).incarnation(), 2u);
+  EXPECT_TRUE((*now)->departed(0).lost());
+  const auto later = Renewed(groups_, "alice", 1, (*now)->version(), now_);
+  ASSERT_THAT(later, IsOk());
+  EXPECT_TRUE((*later)->members().empty());
 }
 
 TEST_F(LeaseTest, ASuccessorWaitsUntilItsPredecessorsLeaseIsOver) {
@@ -147,11 +153,12 @@ TEST(MemberWithoutALease, StaysUntilItLeaves) {
   JoinOptions alice{.cluster = "test",
                     .self = {"alice", Rank{0}, 1, "address"},
                     .world_size = 1};
-  groups.Enter(alice, [&](const auto& result) { done += result.ok(); });
+  baton::testing::Enter(groups, alice,
+                        [&](const JoinResult& result) { done += result.ok(); });
   for (int i = 0; i < 1000; ++i) groups.Reap(now += 100ms, 100ms);
   EXPECT_EQ(done, 1);
   EXPECT_THAT(Renewed(groups, "alice", 1, 0), IsOk());
-  EXPECT_THAT(groups.Leave("test", "alice", 1), IsOk());
+  EXPECT_THAT(Left(groups, "alice", 1), IsOk());
 }
 
 // Over a socket: while it is kept nobody is struck off, then soon.

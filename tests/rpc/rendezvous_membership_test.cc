@@ -9,8 +9,9 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
-#include "tests/rpc/renewed.h"
+#include "tests/rpc/rendezvous_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
@@ -20,7 +21,10 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
+using baton::testing::JoinResult;
+using baton::testing::Left;
 using baton::testing::Renewed;
+using baton::testing::TakenBack;
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
@@ -44,13 +48,13 @@ class MembershipTest : public ::testing::Test {
 
   void Enter(const std::string& name, uint64_t incarnation, int world_size = 2,
              int rank = -1) {
-    groups_.Enter(Worker(name, incarnation, world_size, rank),
-                  [this, incarnation](const RendezvousGroups::Result& result) {
-                    joined_.insert_or_assign(incarnation, result);
-                  });
+    baton::testing::Enter(groups_, Worker(name, incarnation, world_size, rank),
+                          [this, incarnation](const JoinResult& result) {
+                            joined_.insert_or_assign(incarnation, result);
+                          });
   }
   void Leave(const std::string& name, uint64_t incarnation) {
-    EXPECT_THAT(groups_.Leave("test", name, incarnation, now_), IsOk());
+    EXPECT_THAT(Left(groups_, name, incarnation, now_), IsOk());
   }
   void Pass(std::chrono::milliseconds time) {
     now_ += time;
@@ -59,16 +63,16 @@ class MembershipTest : public ::testing::Test {
   bool Answered(uint64_t incarnation) { return joined_.contains(incarnation); }
   std::vector<std::string> Names(uint64_t incarnation) {
     std::vector<std::string> names;
-    for (const WorkerInfo& worker : (*joined_.at(incarnation))->workers) {
-      names.push_back(absl::StrCat(static_cast<int>(worker.rank), " ",
-                                   worker.name, worker.incarnation));
+    for (const wire::Worker& worker : (*joined_.at(incarnation))->members()) {
+      names.push_back(absl::StrCat(worker.rank(), " ", worker.name(),
+                                   worker.incarnation()));
     }
     return names;
   }
 
-  static constexpr auto kSettling = RendezvousGroups::kSettling;
+  static constexpr auto kSettling = RendezvousGroup::kSettling;
   RendezvousGroups groups_;
-  std::map<uint64_t, RendezvousGroups::Result> joined_;
+  std::map<uint64_t, JoinResult> joined_;
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
 };
 
@@ -86,20 +90,20 @@ TEST_F(MembershipTest, ADaemonThatStaysServesTheNextTrainer) {
 }
 
 TEST_F(MembershipTest, TheDaemonHearsOfTheNextTrainer) {
-  const uint64_t before = Renewed(groups_, "daemon", 1, 0)->version;
+  const uint64_t before = (*Renewed(groups_, "daemon", 1, 0))->version();
   Leave("trainer", 2);
   Enter("other", 3);
   Pass(kSettling);
   const auto now = Renewed(groups_, "daemon", 1, before, now_);
   ASSERT_THAT(now, IsOk());
-  EXPECT_GT(now->version, before);
-  EXPECT_FALSE(now->whole);
-  ASSERT_THAT(now->joined, SizeIs(1));
-  EXPECT_EQ(now->joined[0].name, "other");
-  EXPECT_EQ(now->joined[0].rank, Rank{1});
-  ASSERT_THAT(now->departed, SizeIs(1));
-  EXPECT_EQ(now->departed[0].incarnation, 2u);
-  EXPECT_FALSE(now->departed[0].lost);
+  EXPECT_GT((*now)->version(), before);
+  EXPECT_FALSE((*now)->whole());
+  ASSERT_THAT((*now)->members(), SizeIs(1));
+  EXPECT_EQ((*now)->members(0).name(), "other");
+  EXPECT_EQ((*now)->members(0).rank(), 1);
+  ASSERT_THAT((*now)->departed(), SizeIs(1));
+  EXPECT_EQ((*now)->departed(0).incarnation(), 2u);
+  EXPECT_FALSE((*now)->departed(0).lost());
 }
 
 TEST_F(MembershipTest, WhoComesWhileAllLeaveMeetsNoneOfThem) {
@@ -169,13 +173,14 @@ TEST_F(MembershipTest, ARendezvousThatClosesStrikesNobodyOff) {
 }
 
 TEST_F(MembershipTest, OneMoreJoinsAClusterThatIsComplete) {
-  const uint64_t before = Renewed(groups_, "daemon", 1, 0)->version;
+  const uint64_t before = (*Renewed(groups_, "daemon", 1, 0))->version();
   Enter("third", 3, kOneMore);
   Enter("fourth", 4, kOneMore);
   ASSERT_TRUE(Answered(3) && Answered(4));
   EXPECT_THAT(Names(4),
               ElementsAre("0 daemon1", "1 trainer2", "2 third3", "3 fourth4"));
-  EXPECT_THAT(Renewed(groups_, "daemon", 1, before, now_)->joined, SizeIs(2));
+  EXPECT_THAT((*Renewed(groups_, "daemon", 1, before, now_))->members(),
+              SizeIs(2));
   Enter("third", 5, kOneMore);
   EXPECT_THAT(joined_.at(5), Fails(StatusCode::kAlreadyExists, "too late"));
 }
@@ -213,7 +218,7 @@ TEST_F(MembershipTest, OneMoreIsToldWhyItWaited) {
   Leave("trainer", 2);
   Leave("daemon", 1);
   Enter("third", 3, kOneMore);
-  groups_.Expire("test", {"third", Rank{0}, 3, "address"});
+  Pass(JoinOptions().timeout + 1s);
   ASSERT_TRUE(Answered(3));
   EXPECT_THAT(joined_.at(3),
               Fails(StatusCode::kDeadlineExceeded, "has not met"));
@@ -289,7 +294,7 @@ TEST_F(FullClusterTest, GivesThePlaceOfALostMemberToWhoComesFirst) {
   EXPECT_THAT(joined_.at(5), Fails(StatusCode::kResourceExhausted, "daemon"));
   // The one that was struck off is alive after all.
   JoinOptions seat = Worker("daemon", 1, 2, 0);
-  EXPECT_THAT(groups_.TakeBack(seat, 0),
+  EXPECT_THAT(TakenBack(groups_, seat, 0, now_),
               Fails(StatusCode::kNotFound, "is another one's by now"));
 }
 

@@ -13,14 +13,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "rpc/cluster.h"
+#include "rpc/rendezvous.pb.h"
 #include "rpc/rendezvous_groups.h"
 #include "rpc/transports/grpc.h"
+#include "tests/rpc/rendezvous_requests.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::rpc {
 namespace {
 
+using baton::testing::Enter;
 using baton::testing::Fails;
+using baton::testing::Listed;
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using Joined = absl::StatusOr<std::vector<WorkerInfo>>;
@@ -56,7 +61,7 @@ TEST(Rendezvous, ClustersAndNamesAreLimited) {
   const auto enter = [&](const std::string& cluster, JoinOptions options) {
     options.cluster = cluster;
     last = absl::OkStatus();
-    groups.Enter(options, [&](const auto& result) { last = result.status(); });
+    Enter(groups, options, [&](const auto& result) { last = result.status(); });
   };
   for (int i = 0; i < 1000; ++i) {
     enter(absl::StrCat("c", i), Options("alice", 2));
@@ -112,11 +117,11 @@ TEST(Rendezvous, ListsWhoHasMetToWhoOnlyLooks) {
 TEST(Rendezvous, SaysWhoHasComeOfAClusterThatHasNotMet) {
   RendezvousGroups groups;
   const auto why_not = [&](const std::string& cluster) {
-    return std::string(groups.List(cluster).status().message());
+    return std::string(Listed(groups, cluster).status().message());
   };
   const auto enter = [&](JoinOptions options) {
     options.cluster = options.world_size == 1 ? "other" : "test";
-    groups.Enter(options, [](const auto&) {});
+    Enter(groups, options, [](const auto&) {});
   };
   enter(Options("eve", 1));
   EXPECT_EQ(why_not("test"),
@@ -157,10 +162,11 @@ TEST(Rendezvous, TheDeadlineNamesWhoIsMissing) {
   RendezvousGroups groups;
   const auto wait_in_vain = [&](const JoinOptions& options) {
     absl::Status outcome;
-    groups.Enter(options,
-                 [&](const auto& joined) { outcome = joined.status(); });
+    Enter(groups, options,
+          [&](const auto& joined) { outcome = joined.status(); });
     EXPECT_TRUE(outcome.ok()) << outcome;
-    groups.Expire(options.cluster, options.self);
+    groups.Reap(RendezvousGroups::Clock::now() + options.timeout,
+                options.timeout);
     EXPECT_EQ(outcome.code(), absl::StatusCode::kDeadlineExceeded);
     return std::string(outcome.message());
   };
@@ -184,9 +190,14 @@ TEST(Rendezvous, WhoGaveUpDoesNotCount) {
 }
 
 TEST(Rendezvous, BadRequestsAreRefused) {
-  auto server = NewServer();
+  RendezvousGroups groups;
   const auto code = [&](const JoinOptions& options) {
-    return Join(server->address(), options).status().code();
+    absl::Status refused;
+    Enter(groups, options,
+          [&](const auto& joined) { refused = joined.status(); });
+    // The worker itself does not ask for what would be refused.
+    EXPECT_EQ(Join("127.0.0.1:1", options).status(), refused);
+    return refused.code();
   };
   const auto invalid = absl::StatusCode::kInvalidArgument;
   EXPECT_EQ(code(Options("", 1)), invalid);
@@ -206,12 +217,12 @@ TEST(Rendezvous, BadRequestsAreRefused) {
 
 TEST(Rendezvous, RanksAndWorldSizesMustAgree) {
   RendezvousGroups groups;
-  std::map<std::string, RendezvousGroups::Result> results;
+  std::map<std::string, baton::testing::JoinResult> results;
   const auto enter = [&](const JoinOptions& options) {
-    groups.Enter(options,
-                 [&results, name = options.self.name](const auto& joined) {
-                   results.insert_or_assign(name, joined);
-                 });
+    Enter(groups, options,
+          [&results, name = options.self.name](const auto& joined) {
+            results.insert_or_assign(name, joined);
+          });
   };
   enter(Options("alice", 2, 1));
   enter(Options("odd", 3));
@@ -226,7 +237,7 @@ TEST(Rendezvous, RanksAndWorldSizesMustAgree) {
   EXPECT_EQ(results.count("alice"), 0u);
   enter(Options("carol", 2));
   ASSERT_TRUE(results.at("alice").ok());
-  EXPECT_EQ((*results.at("alice"))->workers.at(0).name, "carol");
+  EXPECT_EQ((*results.at("alice"))->members(0).name(), "carol");
 }
 
 TEST(Rendezvous, ACompleteClusterTakesNobodyUntilAllHaveLeft) {
@@ -266,7 +277,8 @@ TEST(Rendezvous, AServiceThatEndsEndsTheWait) {
   EXPECT_EQ(waiting.get().status().code(), absl::StatusCode::kUnavailable);
   RendezvousGroups groups;
   absl::Status outcome;
-  groups.Enter(options, [&](const auto& joined) { outcome = joined.status(); });
+  Enter(groups, options,
+        [&](const auto& joined) { outcome = joined.status(); });
   EXPECT_TRUE(outcome.ok());
   groups.Close();
   EXPECT_EQ(outcome.code(), absl::StatusCode::kUnavailable);
@@ -281,8 +293,7 @@ TEST(Rendezvous, ABusyPortIsNamed) {
 }
 
 TEST(Rendezvous, AWorkerCanHostIt) {
-  auto host =
-      MakeGrpcTransport({.rendezvous = std::make_shared<RendezvousService>()});
+  auto host = MakeGrpcTransport({.rendezvous = RendezvousService::Make()});
   ASSERT_TRUE(host.ok()) << host.status();
   auto bob = JoinSoon((*host)->address(), Options("bob", 2));
   const Joined alice = JoinAt((*host)->address(), Options("alice", 2));

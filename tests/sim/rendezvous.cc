@@ -11,8 +11,8 @@
 
 namespace baton::sim {
 
+using rpc::RendezvousGroups;
 using rpc::internal::RendezvousConnection;
-using rpc::internal::RendezvousHandlers;
 namespace wire = rpc::wire;
 
 // How the worker of one machine asks.
@@ -156,8 +156,9 @@ void RendezvousMachine::Start() {
   group_ = world.NewGroup("rendezvous");
   requests_.clear();
   world.Start(group_, [this] {
-    RendezvousHandlers desk;
-    Serve(desk);
+    RendezvousGroups groups;
+    groups.KeepReaping();
+    Serve(groups);
   });
 }
 
@@ -201,7 +202,7 @@ void RendezvousMachine::Settle(const AskedPtr& asked,
   Give(asked, status, answer);
 }
 
-void RendezvousMachine::Serve(RendezvousHandlers& desk) {
+void RendezvousMachine::Serve(RendezvousGroups& groups) {
   for (;;) {
     if (requests_.empty()) {
       World::Get().WaitFor(&requests_, Nanos(-1));
@@ -210,7 +211,7 @@ void RendezvousMachine::Serve(RendezvousHandlers& desk) {
     const AskedPtr asked = requests_.front();
     requests_.pop_front();
     if (!asked->given_up) {
-      Begin(desk, asked);
+      Begin(groups, asked);
     } else if (asked->cancel != nullptr) {
       asked->cancel();
     }
@@ -218,27 +219,27 @@ void RendezvousMachine::Serve(RendezvousHandlers& desk) {
 }
 
 template <typename Request, typename Answer>
-void RendezvousMachine::Handle(RendezvousHandlers& desk,
+void RendezvousMachine::Handle(RendezvousGroups& groups,
                                const AskedPtr& asked) {
   Request request;
   request.ParseFromString(asked->request);
   const auto answer = std::make_shared<Answer>();
-  asked->cancel = desk.Handle(
+  asked->cancel = groups.Handle(
       request, answer.get(), [this, asked, answer](const absl::Status& status) {
         Settle(asked, status, answer->SerializeAsString());
       });
 }
 
-void RendezvousMachine::Begin(RendezvousHandlers& desk, const AskedPtr& asked) {
+void RendezvousMachine::Begin(RendezvousGroups& groups, const AskedPtr& asked) {
   switch (asked->kind) {
     case Kind::kJoin:
-      return Handle<wire::JoinRequest, wire::JoinAnswer>(desk, asked);
+      return Handle<wire::JoinRequest, wire::JoinAnswer>(groups, asked);
     case Kind::kLeave:
-      return Handle<wire::LeaveRequest, wire::LeaveAnswer>(desk, asked);
+      return Handle<wire::LeaveRequest, wire::LeaveAnswer>(groups, asked);
     case Kind::kRenew:
-      return Handle<wire::RenewRequest, wire::RenewAnswer>(desk, asked);
+      return Handle<wire::RenewRequest, wire::RenewAnswer>(groups, asked);
     case Kind::kList:
-      return Handle<wire::ListRequest, wire::ListAnswer>(desk, asked);
+      return Handle<wire::ListRequest, wire::ListAnswer>(groups, asked);
   }
 }
 

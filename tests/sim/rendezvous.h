@@ -8,14 +8,15 @@
 #include <memory>
 #include <string>
 
-#include "rpc/rendezvous_client.h"
+#include "rpc/rendezvous.h"
 #include "rpc/rendezvous_groups.h"
 #include "tests/sim/network.h"
 
 namespace baton::sim {
 
-// The machine of the rendezvous, with one process at a time: the product's desk
-// (rpc/rendezvous_groups.h), to which the simulated network brings requests.
+// The machine of the rendezvous, with one process at a time: the product's
+// groups (rpc/rendezvous_groups.h), to which the simulated network brings
+// requests.
 class RendezvousMachine {
  public:
   RendezvousMachine(Network& network, int machine)
@@ -45,14 +46,14 @@ class RendezvousMachine {
     absl::Status status;
     std::string answer;
     bool given_up = false;  // by who asked
-    rpc::internal::RendezvousHandlers::Cancel cancel;
+    rpc::RendezvousGroups::Cancel cancel;
   };
   using AskedPtr = std::shared_ptr<Asked>;
 
-  void Serve(rpc::internal::RendezvousHandlers& desk);
-  void Begin(rpc::internal::RendezvousHandlers& desk, const AskedPtr& asked);
+  void Serve(rpc::RendezvousGroups& groups);
+  void Begin(rpc::RendezvousGroups& groups, const AskedPtr& asked);
   template <typename Request, typename Answer>
-  void Handle(rpc::internal::RendezvousHandlers& desk, const AskedPtr& asked);
+  void Handle(rpc::RendezvousGroups& groups, const AskedPtr& asked);
   void Give(const AskedPtr& asked, const absl::Status& status,
             const std::string& answer);
   void Settle(const AskedPtr& asked, const absl::Status& status,

@@ -14,9 +14,9 @@
 #include "absl/strings/str_cat.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "rpc/cluster.h"
 #include "rpc/introspection.h"
 #include "rpc/rendezvous.h"
-#include "rpc/rendezvous_client.h"
 #include "rpc/transports/grpc.h"
 
 namespace baton::tools {
@@ -126,7 +126,7 @@ absl::StatusOr<std::vector<rpc::WorkerInfo>> Observer::AskRendezvous(
   const auto answer = promise.future();
   CallEnder ender;
   std::thread asker([&] {
-    promise.Set(rpc::internal::ListWatched(
+    promise.Set(rpc::ListWorkers(
         options_.rendezvous, options_.cluster, options_.timeout,
         {.security = options_.security}, [&ender](std::function<void()> end) {
           return ender.Watch(std::move(end));

@@ -60,7 +60,7 @@ PLAIN_BUGS = [
      "options_.resend_after)) {\n    FlushControl(name);\n",
      "    FlushControl(name);\n"),
     ("leases_do_not_begin_anew", "rpc/rendezvous_members.cc",
-     "  member->heard = now;\n"),
+     "  member.heard = now;\n"),
     ("transfers_are_not_asked_for", "rpc/outgoing.cc",
      "    ownership_->ProbeFrom(forks, Clock::now() + 2 * "
      "options_.resend_after);\n"),

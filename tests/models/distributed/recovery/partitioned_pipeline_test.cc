@@ -17,7 +17,6 @@
 #include "models/distributed/recovery.h"
 #include "rpc/cluster.h"
 #include "rpc/rendezvous.h"
-#include "rpc/rendezvous_client.h"
 #include "rpc/spares.h"
 #include "rpc/transports/grpc.h"
 #include "tests/models/distributed/process_devices.h"
