@@ -226,7 +226,9 @@ class RendezvousGroup {
                 const absl::Status& why);
   bool RefuseNamed(const std::string& name, const absl::Status& why);
   // Refuses whoever waits under the name of this member, which has been heard.
-  void RefuseClaims(const std::string& name);
+  void RefuseClaims(const std::string& name) {
+    if (!settles_) RefuseNamed(name, TooLateOrTwice(name));
+  }
   void Changed(MembershipLog::Change change, const SharedWorker& worker,
                const std::string& why = "");
   Members::iterator Erase(Members::iterator member, MembershipLog::Change how,

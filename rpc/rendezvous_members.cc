@@ -105,22 +105,18 @@ bool RendezvousGroup::RefuseIf(const std::function<bool(const Waiting&)>& whom,
 
 bool RendezvousGroup::RefuseNamed(const std::string& name,
                                   const absl::Status& why) {
-  return RefuseIf(
-      [&](const Waiting& each) { return each.request->self().name() == name; },
-      why);
-}
-
-void RendezvousGroup::RefuseClaims(const std::string& name) {
-  if (!settles_) RefuseNamed(name, TooLateOrTwice(name));
+  const auto is_it = [&name](const Waiting& each) {
+    return each.request->self().name() == name;
+  };
+  return RefuseIf(is_it, why);
 }
 
 void RendezvousGroup::EndWait(const std::string& name, uint64_t incarnation) {
-  RefuseIf(
-      [&](const Waiting& each) {
-        return each.request->self().name() == name &&
-               each.request->self().incarnation() == incarnation;
-      },
-      HasGone());
+  const auto is_it = [&](const Waiting& each) {
+    const wire::Worker& self = each.request->self();
+    return self.name() == name && self.incarnation() == incarnation;
+  };
+  RefuseIf(is_it, HasGone());
   if (Has(name, incarnation)) EndRenewal(members_[name]);
 }
 
@@ -279,11 +275,8 @@ void RendezvousGroup::TellListeners() {
 void RendezvousGroup::TellOfLosses(Clock::time_point now) {
   TellListeners();
   LetInAnnounced(now);
-  if (settles_ && members_.empty()) {
-    Settle(now);
-  } else {
-    SeatIfAllCame(now);
-  }
+  if (settles_ && members_.empty()) return Settle(now);
+  SeatIfAllCame(now);
 }
 
 void RendezvousGroup::Renew(const std::string& name, uint64_t known,

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
-using baton::testing::Joined;
+using baton::testing::JoinResult;
 using baton::testing::Left;
 using baton::testing::Listed;
 using baton::testing::Renew;
@@ -83,11 +83,11 @@ class ChangesTest : public ::testing::Test {
             .lease = 1000ms};
   }
   void Enter(const JoinOptions& options) {
-    baton::testing::Enter(
-        groups_, options,
-        [this, incarnation = options.self.incarnation](const Joined& result) {
-          joined_.insert_or_assign(incarnation, result);
-        });
+    baton::testing::Enter(groups_, options,
+                          [this, incarnation = options.self.incarnation](
+                              const JoinResult& result) {
+                            joined_.insert_or_assign(incarnation, result);
+                          });
   }
   void Meet(int size) {
     for (int i = 0; i < size; ++i) {
@@ -113,7 +113,7 @@ class ChangesTest : public ::testing::Test {
   }
 
   RendezvousGroups groups_;
-  std::map<uint64_t, Joined> joined_;
+  std::map<uint64_t, JoinResult> joined_;
   std::map<uint64_t, Renewal> heard_;
   RendezvousGroups::Cancel end_listen_;  // of the last one
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();

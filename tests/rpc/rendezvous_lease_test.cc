@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
-using baton::testing::Joined;
+using baton::testing::JoinResult;
 using baton::testing::Left;
 using baton::testing::Renewed;
 using ::testing::ElementsAre;
@@ -43,7 +43,7 @@ class LeaseTest : public ::testing::Test {
                            .self = {name, Rank{0}, incarnation, "address"},
                            .world_size = 2,
                            .lease = lease},
-                          [this, incarnation](const Joined& result) {
+                          [this, incarnation](const JoinResult& result) {
                             joined_.insert_or_assign(incarnation, result);
                           });
   }
@@ -68,7 +68,7 @@ class LeaseTest : public ::testing::Test {
 
   static constexpr auto kTick = 100ms;
   RendezvousGroups groups_;
-  std::map<uint64_t, Joined> joined_;
+  std::map<uint64_t, JoinResult> joined_;
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
 };
 
@@ -154,7 +154,7 @@ TEST(MemberWithoutALease, StaysUntilItLeaves) {
                     .self = {"alice", Rank{0}, 1, "address"},
                     .world_size = 1};
   baton::testing::Enter(groups, alice,
-                        [&](const Joined& result) { done += result.ok(); });
+                        [&](const JoinResult& result) { done += result.ok(); });
   for (int i = 0; i < 1000; ++i) groups.Reap(now += 100ms, 100ms);
   EXPECT_EQ(done, 1);
   EXPECT_THAT(Renewed(groups, "alice", 1, 0), IsOk());

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using absl::StatusCode;
 using baton::testing::Fails;
 using baton::testing::IsOk;
-using baton::testing::Joined;
+using baton::testing::JoinResult;
 using baton::testing::Left;
 using baton::testing::Renewed;
 using baton::testing::TakenBack;
@@ -49,7 +49,7 @@ class MembershipTest : public ::testing::Test {
   void Enter(const std::string& name, uint64_t incarnation, int world_size = 2,
              int rank = -1) {
     baton::testing::Enter(groups_, Worker(name, incarnation, world_size, rank),
-                          [this, incarnation](const Joined& result) {
+                          [this, incarnation](const JoinResult& result) {
                             joined_.insert_or_assign(incarnation, result);
                           });
   }
@@ -72,7 +72,7 @@ class MembershipTest : public ::testing::Test {
 
   static constexpr auto kSettling = RendezvousGroup::kSettling;
   RendezvousGroups groups_;
-  std::map<uint64_t, Joined> joined_;
+  std::map<uint64_t, JoinResult> joined_;
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
 };
 

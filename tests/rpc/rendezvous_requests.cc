@@ -52,7 +52,7 @@ Request By(const std::string& name, uint64_t incarnation) {
 }  // namespace
 
 void Enter(rpc::RendezvousGroups& groups, const rpc::JoinOptions& options,
-           std::function<void(const Joined&)> done) {
+           std::function<void(const JoinResult&)> done) {
   wire::JoinRequest request;
   rpc::internal::ToWire(options, options.wanted_rank, request);
   Ask<wire::JoinAnswer>(groups, request, std::move(done),

@@ -21,12 +21,12 @@ namespace baton::testing {
 
 template <typename Answer>
 using Answered = absl::StatusOr<std::shared_ptr<const Answer>>;
-using Joined = Answered<rpc::wire::JoinAnswer>;
+using JoinResult = Answered<rpc::wire::JoinAnswer>;
 using Renewal = Answered<rpc::wire::RenewAnswer>;
 using RendezvousClock = rpc::RendezvousGroups::Clock;
 
 void Enter(rpc::RendezvousGroups& groups, const rpc::JoinOptions& options,
-           std::function<void(const Joined&)> done);
+           std::function<void(const JoinResult&)> done);
 // A member renews its lease with the version `known` of its list, and waits for
 // changes for `wait`. The result ends the wait.
 rpc::RendezvousGroups::Cancel Renew(rpc::RendezvousGroups& groups,

@@ -217,7 +217,7 @@ TEST(Rendezvous, BadRequestsAreRefused) {
 
 TEST(Rendezvous, RanksAndWorldSizesMustAgree) {
   RendezvousGroups groups;
-  std::map<std::string, baton::testing::Joined> results;
+  std::map<std::string, baton::testing::JoinResult> results;
   const auto enter = [&](const JoinOptions& options) {
     Enter(groups, options,
           [&results, name = options.self.name](const auto& joined) {
