@@ -29,10 +29,9 @@ absl::Status TooLate(const OutgoingCall& call) {
 
 // Returns whether the call is late now, and if so, adds it to `late`, once.
 template <typename Call>
-bool IsLate(const Due<Call>& due, AgentCore::Clock::time_point now,
+bool IsLate(const Call& call, AgentCore::Clock::time_point now,
             std::vector<Call>& late) {
-  const auto& [deadline, call] = due;
-  if (deadline > now) return false;
+  if (call->deadline > now) return false;
   if (!std::exchange(call->late, true)) late.push_back(call);
   return true;
 }
@@ -287,14 +286,14 @@ void AgentCore::EndLateCalls() {
     MutexLock lock(mutex_);
     const auto now = Clock::now();
     auto next = Clock::time_point::max();
-    for (const Due<CallPtr>& due : outgoing_) {
-      if (IsLate(due, now, made)) continue;
-      next = due.first;
+    for (const auto& [due, call] : outgoing_) {
+      if (IsLate(call, now, made)) continue;
+      next = call->deadline;
       break;
     }
-    for (const Due<IncomingPtr>& due : incoming_) {
-      if (IsLate(due, now, served)) continue;
-      next = std::min(next, due.first);
+    for (const auto& [due, call] : incoming_) {
+      if (IsLate(call, now, served)) continue;
+      next = std::min(next, call->deadline);
       break;
     }
     awaited_ = Clock::time_point::max();

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,6 +48,7 @@ class OutgoingCall {
   std::vector<ForkId> forks;
   std::chrono::steady_clock::time_point started;
   std::chrono::steady_clock::time_point deadline;  // constant once admitted
+  uint64_t order = 0;  // among the agent's calls; constant once admitted
   std::atomic<bool> done{false};
   std::atomic<bool> failed{false};  // done, but not by an answer
   bool late = false;  // its deadline has passed; used under AgentCore::mutex_
@@ -82,21 +82,23 @@ struct IncomingCall : ObjectUse {
   std::shared_ptr<ObjectLock> held;  // held until its handler has returned
   std::chrono::steady_clock::time_point deadline =
       std::chrono::steady_clock::time_point::max();  // constant once prepared
+  uint64_t order = 0;  // among the agent's calls; constant once prepared
   uint64_t bytes_received = 0;
   std::atomic<int64_t> running_ns{0};  // when its handler began
   bool late = false;                   // as in OutgoingCall
-  std::atomic<bool> running{false};    // it has its object
-  std::atomic<bool> refused{false};    // its handler has not run and will not
+  // It has its object, or was cancelled before it had: whoever sets it answers.
+  std::atomic<bool> running{false};
+  std::atomic<bool> refused{false};  // its handler has not run and will not
   std::atomic<bool> replied{false};
 };
 using IncomingPtr = std::shared_ptr<IncomingCall>;
 
-// The key by which calls of either kind are in the order of their deadlines.
+// The key by which calls of either kind are in the order of their deadlines,
+// and those with the same one in the order in which they began.
+using Due = std::pair<std::chrono::steady_clock::time_point, uint64_t>;
 template <typename Call>
-using Due = std::pair<std::chrono::steady_clock::time_point, Call>;
-template <typename Call>
-Due<Call> DueOf(const Call& call) {
-  return {call->deadline, call};
+Due DueOf(const Call& call) {
+  return {call->deadline, call->order};
 }
 
 // The untyped part of an agent: it tracks the calls under way and connects
@@ -334,8 +336,9 @@ class AgentCore final : public MessageHandler,
   std::chrono::milliseconds lost_grace_ ABSL_GUARDED_BY(mutex_){0};
   Peers peers_ ABSL_GUARDED_BY(mutex_);
   // All calls under way; each peer has those with it by number.
-  std::set<Due<CallPtr>> outgoing_ ABSL_GUARDED_BY(mutex_);
-  std::set<Due<IncomingPtr>> incoming_ ABSL_GUARDED_BY(mutex_);
+  std::map<Due, CallPtr> outgoing_ ABSL_GUARDED_BY(mutex_);
+  std::map<Due, IncomingPtr> incoming_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_order_ ABSL_GUARDED_BY(mutex_) = 0;
   // When EndLateCalls runs next, and the timer that runs it.
   Clock::time_point awaited_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   Timer::Id alarm_ ABSL_GUARDED_BY(mutex_) = 0;

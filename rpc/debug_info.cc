@@ -97,11 +97,11 @@ DebugInfo AgentCore::GetDebugInfo() const {
     info.views.back().name = name;
   }
   MutexLock lock(mutex_);
-  for (const auto& [deadline, call] : outgoing_) {
+  for (const auto& [due, call] : outgoing_) {
     info.outgoing.push_back(
         {call->to.name, ShownName(call->spec.name), age(call->started)});
   }
-  for (const auto& [deadline, call] : incoming_) {
+  for (const auto& [due, call] : incoming_) {
     if (call->from.rank == kObserverRank) continue;
     info.incoming.push_back({call->from.name, call->name, age(call->started)});
   }

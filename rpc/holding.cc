@@ -133,7 +133,7 @@ std::string AgentCore::HoldersOf(const ObjectLock& lock,
 std::vector<std::string> AgentCore::CallsWithin(HoldId hold) const {
   std::vector<std::string> calls;
   MutexLock lock(mutex_);
-  for (const auto& [deadline, call] : outgoing_) {
+  for (const auto& [due, call] : outgoing_) {
     if (!call->within.empty() && call->within.back() == hold) {
       calls.push_back(absl::StrCat(ShownName(call->spec.name), " at worker ",
                                    call->to.name));

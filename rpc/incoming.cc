@@ -107,7 +107,8 @@ absl::Status AgentCore::Prepare(const IncomingPtr& call) {
           " calls waiting, of all that may (--max_calls); try again later"));
     }
     peers_.Served(*call->peer)[frame.call] = call;
-    incoming_.insert(DueOf(call));
+    call->order = ++last_order_;
+    incoming_.emplace(DueOf(call), call);
     AwaitDeadlineLocked(call->deadline);
   }
   if (frame.result.number == 0 || call->local) return absl::OkStatus();
@@ -155,9 +156,8 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
        weak = std::weak_ptr<IncomingCall>(call)](const absl::Status& why) {
         auto self = core.lock();
         IncomingPtr call = weak.lock();
-        if (self != nullptr && call != nullptr && !call->running) {
-          self->Answer(call, why);
-        }
+        if (self == nullptr || call == nullptr) return;
+        if (!call->running.exchange(true)) self->Answer(call, why);
       });
   ownership_->Resolve(
       call->frame.object,
@@ -176,7 +176,12 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
 }
 
 void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
-  call->running = true;
+  if (call->running.exchange(true)) {
+    // A cancellation answers it, and may be doing so now.
+    if (call->held != nullptr)
+      std::exchange(call->held, nullptr)->Release(*call);
+    return;
+  }
   if (tracer_->on()) call->running_ns = Tracer::Now();
   absl::Status status = call->context->cancel.token().reason();
   if (!call->replied && call->ticket != nullptr)

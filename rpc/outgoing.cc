@@ -55,7 +55,8 @@ absl::Status AgentCore::Admit(const CallPtr& call) {
                      " calls under way; wait for some or raise "
                      "max_outgoing_calls (--max_calls)"));
   }
-  outgoing_.insert(DueOf(call));
+  call->order = ++last_order_;
+  outgoing_.emplace(DueOf(call), call);
   AwaitDeadlineLocked(call->deadline);
   return absl::OkStatus();
 }
@@ -201,7 +202,7 @@ void AgentCore::FailAllCalls(const absl::Status& why) {
   std::vector<CallPtr> calls;
   {
     MutexLock lock(mutex_);
-    for (const auto& [deadline, call] : outgoing_) calls.push_back(call);
+    for (const auto& [due, call] : outgoing_) calls.push_back(call);
   }
   for (const CallPtr& call : calls) Fail(call, why, false);
 }

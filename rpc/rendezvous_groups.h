@@ -221,9 +221,9 @@ class RendezvousGroup {
   void AddMember(const wire::JoinRequest& request, int rank, uint64_t known,
                  Clock::time_point now);
   void LetInAnnounced(Clock::time_point now);
-  // Both return whether there was anyone to refuse.
-  bool RefuseIf(const std::function<bool(const Waiting&)>& whom,
-                const absl::Status& why);
+  // Refuses each waiting worker for which `why` returns an error. Both return
+  // whether there was one.
+  bool Refuse(const std::function<absl::Status(const Waiting&)>& why);
   bool RefuseNamed(const std::string& name, const absl::Status& why);
   // Refuses whoever waits under the name of this member, which has been heard.
   void RefuseClaims(const std::string& name) {

@@ -93,10 +93,12 @@ int RendezvousGroup::Counted() const {
       }));
 }
 
-bool RendezvousGroup::RefuseIf(const std::function<bool(const Waiting&)>& whom,
-                               const absl::Status& why) {
+bool RendezvousGroup::Refuse(
+    const std::function<absl::Status(const Waiting&)>& why) {
   for (Waiting& each : waiting_) {
-    if (whom(each)) shared_.AnswerLater(std::exchange(each.done, nullptr), why);
+    const absl::Status status = why(each);
+    if (!status.ok())
+      shared_.AnswerLater(std::exchange(each.done, nullptr), status);
   }
   return std::erase_if(waiting_, [](const Waiting& each) {
            return each.done == nullptr;
@@ -105,18 +107,17 @@ bool RendezvousGroup::RefuseIf(const std::function<bool(const Waiting&)>& whom,
 
 bool RendezvousGroup::RefuseNamed(const std::string& name,
                                   const absl::Status& why) {
-  const auto is_it = [&name](const Waiting& each) {
-    return each.request->self().name() == name;
-  };
-  return RefuseIf(is_it, why);
+  return Refuse([&](const Waiting& each) {
+    return each.request->self().name() == name ? why : absl::OkStatus();
+  });
 }
 
 void RendezvousGroup::EndWait(const std::string& name, uint64_t incarnation) {
-  const auto is_it = [&](const Waiting& each) {
+  Refuse([&](const Waiting& each) {
     const wire::Worker& self = each.request->self();
-    return self.name() == name && self.incarnation() == incarnation;
-  };
-  RefuseIf(is_it, HasGone());
+    const bool is_it = self.name() == name && self.incarnation() == incarnation;
+    return is_it ? HasGone() : absl::OkStatus();
+  });
   if (Has(name, incarnation)) EndRenewal(members_[name]);
 }
 
@@ -200,8 +201,14 @@ void RendezvousGroup::Seat(bool all, Clock::time_point now) {
 
 void RendezvousGroup::AddMember(const wire::JoinRequest& request, int rank,
                                 uint64_t known, Clock::time_point now) {
-  const auto info = std::make_shared<wire::Worker>(request.self());
+  // Without the fields that this version does not know, whose size nobody
+  // checks.
+  const auto info = std::make_shared<wire::Worker>();
+  info->set_name(request.self().name());
   info->set_rank(rank);
+  info->set_incarnation(request.self().incarnation());
+  info->set_address(request.self().address());
+  info->set_compute(request.self().compute());
   members_[info->name()] = {.info = info,
                             .lease = milliseconds(request.lease_ms()),
                             .heard = now,
@@ -313,6 +320,13 @@ absl::Status RendezvousGroup::TakeBack(const wire::JoinRequest& seat,
     settles_ = now + std::max(milliseconds(seat.lease_ms()), kSettling);
   }
   RefuseClaims(seat.self().name());
+  if (!settles_ && Counted() == world_size_) {
+    Refuse([this](const Waiting& each) {
+      return IsOneMore(*each.request)
+                 ? absl::OkStatus()
+                 : TooLateOrTwice(each.request->self().name());
+    });
+  }
   TellListeners();
   LogInfo("cluster ", cluster_, ": worker ", seat.self().name(), " is back");
   return absl::OkStatus();
@@ -382,18 +396,16 @@ void RendezvousGroup::Reap(Clock::time_point now, Clock::duration stopped) {
   std::erase_if(doubled_, [now](const auto& doubled) {
     return now - doubled.second >= kSettling;
   });
-  const auto late = [now](const Waiting& each) { return now >= each.until; };
-  for (;;) {
-    const auto it = std::find_if(waiting_.begin(), waiting_.end(), late);
-    if (it == waiting_.end()) break;
-    const std::string name = it->request->self().name();
-    RefuseNamed(name, SomeAreMissing(*it->request));
-  }
+  Refuse([&](const Waiting& each) {
+    return now < each.until ? absl::OkStatus() : SomeAreMissing(*each.request);
+  });
+  // Whoever was refused since the last time may have kept others waiting.
+  SeatIfAllCame(now);
   LetInAnnounced(now);
 }
 
 void RendezvousGroup::Close(const absl::Status& why) {
-  RefuseIf([](const Waiting&) { return true; }, why);
+  Refuse([&](const Waiting&) { return why; });
   for (Announced& each : announced_) {
     shared_.AnswerLater(std::move(each.done), why);
   }

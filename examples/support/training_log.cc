@@ -3,6 +3,7 @@
 
 #include "examples/support/training_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/flags/flag.h"
@@ -56,7 +57,7 @@ void TrainingLog::Add(int64_t step, int64_t items,
   if (file_ == nullptr) return;
   const Clock::time_point now = Clock::now();
   const std::chrono::duration<double> since = now - std::exchange(last_, now);
-  scalars.push_back({"rate", rate_(step - 1)});
+  scalars.push_back({"rate", rate_(std::max<int64_t>(step - 1, 0))});
   if (items > 0) {
     scalars.push_back({absl::StrCat(items_, " per second"),
                        static_cast<double>(items) / since.count()});

@@ -188,8 +188,10 @@ absl::Status Receiver::Plan(Incoming& in, const wire::MessageMeta& meta,
       in.inline_tensors.push_back(tensor);
     }
   }
-  if (in.header_is_last_tensor &&
-      (in.specs.back().dtype != DType::kU8 || in.specs.back().pinned)) {
+  if (!in.header_is_last_tensor) return absl::OkStatus();
+  const Tensor& imported = in.message.tensors.back();
+  if (in.specs.back().dtype != DType::kU8 || in.specs.back().pinned ||
+      (imported.defined() && !imported.device().is_cpu())) {
     return absl::InvalidArgumentError("a header that is not of bytes");
   }
   return absl::OkStatus();

@@ -26,26 +26,42 @@ using baton::testing::IsOk;
 using baton::testing::JoinResult;
 using baton::testing::Left;
 using baton::testing::Renewed;
+using baton::testing::TakenBack;
 using ::testing::ElementsAre;
 
-// A cluster of alice and bob, and a clock that is turned by hand.
+// A cluster of alice and bob, or also carol, and a clock that is turned by
+// hand.
 class LeaseTest : public ::testing::Test {
  protected:
-  LeaseTest() {
+  explicit LeaseTest(int world_size = 2) : world_size_(world_size) {
     Enter("alice", 1);
     Enter("bob", 2);
-    EXPECT_TRUE(joined_.at(1).ok() && joined_.at(2).ok());
+    if (world_size_ > 2) Enter("carol", 3);
+    for (const auto& [incarnation, joined] : joined_)
+      EXPECT_THAT(joined, IsOk());
+    EXPECT_EQ(joined_.size(), static_cast<size_t>(world_size_));
   }
-  void Enter(const std::string& name, uint64_t incarnation,
-             std::chrono::milliseconds lease = 1000ms) {
-    baton::testing::Enter(groups_,
-                          {.cluster = "test",
-                           .self = {name, Rank{0}, incarnation, "address"},
-                           .world_size = 2,
-                           .lease = lease},
-                          [this, incarnation](const JoinResult& result) {
-                            joined_.insert_or_assign(incarnation, result);
-                          });
+  JoinOptions Options(const std::string& name, uint64_t incarnation) const {
+    return {.cluster = "test",
+            .self = {name, Rank{0}, incarnation, "address"},
+            .world_size = world_size_,
+            .lease = 1000ms};
+  }
+  void Enter(const JoinOptions& options) {
+    baton::testing::Enter(
+        groups_, options,
+        [this, of = options.self.incarnation](const JoinResult& result) {
+          joined_.insert_or_assign(of, result);
+        });
+  }
+  void Enter(const std::string& name, uint64_t incarnation) {
+    Enter(Options(name, incarnation));
+  }
+  absl::Status TakeBack(const std::string& name, uint64_t incarnation,
+                        int rank) {
+    JoinOptions seat = Options(name, incarnation);
+    seat.wanted_rank = rank;
+    return TakenBack(groups_, seat, 0, now_);
   }
   absl::Status Renew(const std::string& name, uint64_t incarnation) {
     return Renewed(groups_, name, incarnation, 0, now_).status();
@@ -67,6 +83,7 @@ class LeaseTest : public ::testing::Test {
   }
 
   static constexpr auto kTick = 100ms;
+  const int world_size_;
   RendezvousGroups groups_;
   std::map<uint64_t, JoinResult> joined_;
   RendezvousGroups::Clock::time_point now_ = RendezvousGroups::Clock::now();
@@ -114,6 +131,61 @@ TEST_F(LeaseTest, ANameIsRefusedOnceItsOwnerIsHeard) {
   EXPECT_THAT(joined_.at(3),
               Fails(StatusCode::kAlreadyExists, "came too late or twice"));
   EXPECT_THAT(Renew("bob", 2), IsOk());
+}
+
+TEST_F(LeaseTest, ARefusedClaimKeepsNobodyWaiting) {
+  Enter("bob", 3);
+  JoinOptions carol = Options("carol", 4);
+  carol.world_size = kOneMore;
+  Enter(carol);
+  EXPECT_EQ(joined_.count(4), 0u);
+  EXPECT_THAT(Renew("bob", 2), IsOk());
+  Pass(kTick);
+  ASSERT_EQ(joined_.count(4), 1u);
+  ASSERT_THAT(joined_.at(4), IsOk());
+  EXPECT_THAT(Names(4), ElementsAre("alice1", "bob2", "carol4"));
+}
+
+class LeaseOfThreeTest : public LeaseTest {
+ protected:
+  LeaseOfThreeTest() : LeaseTest(3) { Pass(1200ms); }
+};
+
+TEST_F(LeaseOfThreeTest, OneThatComesBackCompletesTheCluster) {
+  Enter("bob", 4);
+  EXPECT_EQ(joined_.count(4), 0u);
+  EXPECT_THAT(TakeBack("carol", 3, 2), IsOk());
+  Pass(kTick);
+  ASSERT_EQ(joined_.count(4), 1u);
+  ASSERT_THAT(joined_.at(4), IsOk());
+  EXPECT_THAT(Names(4), ElementsAre("alice1", "bob4", "carol3"));
+}
+
+TEST_F(LeaseOfThreeTest, OnesThatComeBackLeaveNoPlaceToWhoeverWaits) {
+  Enter("dave", 4);
+  EXPECT_THAT(TakeBack("carol", 3, 2), IsOk());
+  EXPECT_EQ(joined_.count(4), 0u);
+  EXPECT_THAT(TakeBack("bob", 2, 1), IsOk());
+  ASSERT_EQ(joined_.count(4), 1u);
+  EXPECT_THAT(joined_.at(4), Fails(StatusCode::kAlreadyExists,
+                                   "complete with 3 workers; worker dave"));
+}
+
+TEST_F(LeaseOfThreeTest, AllThatWaitedInVainHearWhoCame) {
+  JoinOptions dave = Options("dave", 4);
+  dave.timeout = 300ms;
+  JoinOptions other = dave;
+  dave.cluster = other.cluster = "other";
+  other.self = Options("erin", 5).self;
+  Enter(dave);
+  Enter(other);
+  Pass(500ms);
+  for (const uint64_t incarnation : {4u, 5u}) {
+    ASSERT_EQ(joined_.count(incarnation), 1u);
+    EXPECT_THAT(joined_.at(incarnation),
+                Fails(StatusCode::kDeadlineExceeded,
+                      "2 of 3 workers came within 300 ms (dave, erin)"));
+  }
 }
 
 TEST_F(LeaseTest, AnotherNameMayTakeTheFreePlaceButNoOther) {

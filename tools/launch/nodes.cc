@@ -131,8 +131,8 @@ class JoinedNodes final : public Nodes {
     } else {
       // Node 0 runs calls concurrently, and must hear of losses before it hears
       // that the node leaves because of them. It may be lost itself.
-      WaitAll(told_).Await(limit).IgnoreError();
-      agent_->Async<&TellLeave>(kFirst, {.timeout = limit}, node_)
+      WaitAll(told_).Await(limit / 2).IgnoreError();
+      agent_->Async<&TellLeave>(kFirst, {.timeout = limit / 2}, node_)
           .Await(kNoLimit)
           .IgnoreError();
     }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/parallel.h"
@@ -18,8 +19,9 @@ namespace {
 // More threads do not step more rows (docs/performance/parameter_server.md).
 constexpr int kMostStepThreads = 16;
 
-// The cores that this process may use. Not hardware_concurrency(), which reads
-// a file to count all cores of the machine.
+// Returns the cores that this process may use, or nothing on machines of more
+// than 1,024. Not hardware_concurrency(), which reads a file to count all cores
+// of the machine.
 std::optional<cpu_set_t> AllowedCores() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -45,8 +47,9 @@ int StepThreads(const ServerOptions& options, const StepPlace& place) {
 
 int StepThreadsHere(const ServerOptions& options, int servers) {
   const auto allowed = AllowedCores();
+  const auto all = static_cast<int>(std::thread::hardware_concurrency());
   return StepThreads(options, {.threads = ComputeThreads(),
-                               .cores = allowed ? CPU_COUNT(&*allowed) : 1,
+                               .cores = allowed ? CPU_COUNT(&*allowed) : all,
                                .servers = servers});
 }
 
