@@ -77,8 +77,10 @@ TEST(Launched, EachLauncherSaysWhichOfHowManyThisIs) {
 
 TEST(Launched, WhatIsNoRankIsAnError) {
   const Environment environment({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}});
-  EXPECT_THAT(std::string(LaunchedByOthers().status().message()),
-              HasSubstr("PMI_RANK=4 and PMI_SIZE=4 are no rank"));
+  EXPECT_THAT(
+      std::string(LaunchedByOthers().status().message()),
+      HasSubstr("PMI_RANK=4 and PMI_SIZE=4 are not a rank and a number of "
+                "ranks"));
 }
 
 // The device that --device=`list` means to a process with these variables, on a
