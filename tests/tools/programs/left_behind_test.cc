@@ -47,8 +47,8 @@ TEST(BatonWorker, EndsWithOneWhenAHandlerDoesNotReturn) {
   std::thread caller([&] { CallStay(rendezvous->address(), "a"); });
   bool asked = false;
   const Outcome outcome = RunProgram(
-      {"baton-worker", "--name=a", "--world_size=2", "--shutdown_timeout=200ms",
-       "--rendezvous=" + rendezvous->address(),
+      {"baton-worker", "--name=a", "--log=info", "--world_size=2",
+       "--shutdown_timeout=200ms", "--rendezvous=" + rendezvous->address(),
        "--plugin=" + testing::ProgramPath("plugins/libstays.so")},
       [&](const std::string& output, const Process& worker) {
         // A signal that comes while the worker joins ends it at once.
