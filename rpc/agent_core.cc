@@ -169,7 +169,7 @@ void AgentCore::OnControlFrame(const WorkerInfo& from, Message message) {
 
 Peers::Observed AgentCore::Hear(const WorkerInfo& from,
                                 const Peers::Said& said) {
-  const Peers::Observed heard = WithPeers(&Peers::Observe, from, said);
+  Peers::Observed heard = WithPeers(&Peers::Observe, from, said);
   if (heard.replaced != nullptr) OnReplaced(heard.replaced);
   if (heard.joined) Tell({.worker = from, .cause = {}});
   if (heard.spoken == Peers::Spoken::kLater) OnGivenUpBy(heard.peer);

@@ -345,7 +345,7 @@ absl::Status RendezvousGroup::Admit(const wire::JoinRequest& request,
   if (!members_.empty() && !settles_) {
     RETURN_IF_ERROR(AdmitBesideMembers(request));
   }
-  const absl::Status doubled = absl::AlreadyExistsError(
+  absl::Status doubled = absl::AlreadyExistsError(
       absl::StrCat("two workers came with the name ", name,
                    "; give each worker a name of its own"));
   if (RefuseNamed(name, doubled)) doubled_.emplace(name, now);
