@@ -4,11 +4,16 @@
 #include "core/cpu/streaming_copy.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <latch>
+#include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "core/cpu/simd.h"
+#include "core/executor.h"
 #include "core/parallel.h"
 
 #if defined(__x86_64__)
@@ -28,7 +33,10 @@ constexpr size_t kMostCacheBytes = 128 * kMegabyte;
 // One thread does not use the whole bandwidth of the memory of machines with
 // many cores: on one with 32 cores, two threads are 2.1 times as fast.
 constexpr int kManyThreads = 5;
-constexpr size_t kMostParts = 4, kLeastPart = 2 * kMegabyte;
+constexpr size_t kMostThreads = 4;
+// Parts are small, so that a thread that wakes late leaves more of them to the
+// others.
+constexpr size_t kMostParts = 16, kLeastPart = 2 * kMegabyte;
 
 // Returns what the kernel reports. sysconf() asks the processor, which in a
 // virtual machine also counts the caches of other guests' cores; memcpy
@@ -83,6 +91,43 @@ void CopyPastCache(std::byte* to, const std::byte* from, size_t bytes) {
 
 #endif
 
+// The parts of a copy, which threads take one after the other.
+class SharedCopy {
+ public:
+  using CopyPart = absl::FunctionRef<void(size_t part)>;
+
+  SharedCopy(size_t parts, CopyPart copy)
+      : parts_(parts), copy_(copy), left_(static_cast<ptrdiff_t>(parts)) {}
+
+  // Copies parts until all are taken. A helper that comes after Await has
+  // returned finds none, so it does not use `copy`.
+  void Help() {
+    for (size_t part; (part = next_++) < parts_;) {
+      copy_(part);
+      left_.count_down();
+    }
+  }
+  void Await() { left_.wait(); }
+
+ private:
+  const size_t parts_;
+  const CopyPart copy_;
+  std::atomic<size_t> next_{0};
+  std::latch left_;
+};
+
+// The threads are not a team of ParallelFor, which always has all compute
+// threads: on 32 cores it takes longer to wake them than to copy 16 MB. The
+// pool is never destroyed, because copies may run until the process ends.
+void CopyTogether(size_t parts, SharedCopy::CopyPart copy) {
+  static auto* const helpers = new ThreadPool(kMostThreads - 1, "baton-copy");
+  const auto shared = std::make_shared<SharedCopy>(parts, copy);
+  for (size_t i = 1; i < std::min(parts, kMostThreads); ++i)
+    helpers->Post([shared] { shared->Help(); });
+  shared->Help();
+  shared->Await();
+}
+
 }  // namespace
 
 size_t StreamingCopyThreshold() {
@@ -93,20 +138,21 @@ size_t StreamingCopyThreshold() {
 void StreamingCopy(void* to, const void* from, size_t bytes, size_t together) {
   const bool past_cache =
       std::max(bytes, together) >= StreamingCopyThreshold() && CanPassCache();
-  const auto copy = [=](int64_t begin, int64_t end) {
-    std::byte* part = static_cast<std::byte*>(to) + begin;
+  const size_t most = ComputeThreads() < kManyThreads ? 1 : kMostParts;
+  const size_t parts = std::clamp<size_t>(bytes / kLeastPart, 1, most);
+  const auto copy = [=](size_t part) {
+    const size_t begin = bytes / parts * part;
+    const size_t end = part + 1 < parts ? begin + bytes / parts : bytes;
+    std::byte* target = static_cast<std::byte*>(to) + begin;
     const std::byte* source = static_cast<const std::byte*>(from) + begin;
-    const auto size = static_cast<size_t>(end - begin);
     if (past_cache) {
-      CopyPastCache(part, source, size);
+      CopyPastCache(target, source, end - begin);
     } else {
-      std::memcpy(part, source, size);
+      std::memcpy(target, source, end - begin);
     }
   };
-  const auto count = static_cast<int64_t>(bytes);
-  if (ComputeThreads() < kManyThreads) return copy(0, count);
-  const size_t grain = std::max(kLeastPart, bytes / kMostParts);
-  ParallelFor(count, static_cast<int64_t>(grain), copy);
+  if (parts == 1) return copy(0);
+  CopyTogether(parts, copy);
 }
 
 }  // namespace baton::cpu

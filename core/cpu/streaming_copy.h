@@ -11,8 +11,8 @@ namespace baton::cpu {
 // stay in the shared cache beside their source bypass it, so that the target is
 // not read before it is written. A thread that sees what this thread writes
 // next also sees all copied bytes. If the calling thread may use five compute
-// threads or more, up to four of them share a large copy. Any alignment works;
-// it is fastest if `to` is aligned to 64 bytes. Thread-safe.
+// threads or more, up to three threads of a pool help it with a large copy. Any
+// alignment works; it is fastest if `to` is aligned to 64 bytes. Thread-safe.
 //
 // `together` is the number of bytes of all copies that this one is part of;
 // they bypass the cache, or not, together.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "core/parallel.h"
@@ -82,6 +83,26 @@ TEST(StreamingCopy, MayBeSharedByThreads) {
     ExpectCopied(bytes, 5, 17);
   }
   SetComputeThreads(threads);
+}
+
+// More copies than there are threads that help, so that some are done before
+// their helpers come.
+TEST(StreamingCopy, ManyAtATime) {
+  constexpr size_t kBytes = (size_t{9} << 20) + 77;
+  const std::vector<uint8_t> source = Pattern(kBytes);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 6; ++i) {
+    threads.emplace_back([&source] {
+      SetComputeThreads(8);
+      std::vector<uint8_t> target(kBytes);
+      for (int round = 0; round < 5; ++round) {
+        std::fill(target.begin(), target.end(), kUntouched);
+        StreamingCopy(target.data(), source.data(), kBytes);
+        EXPECT_EQ(target, source);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
