@@ -89,8 +89,14 @@ class RemoteModel final : public Trainable {
   }
   int warm_up_steps() const override { return pipeline().warm_up_steps(); }
   std::vector<Detail> Details() const override;
+  // Returns those of all copies.
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
-    return pipeline().Links();
+    std::vector<dist::PipelineLink> all;
+    for (const Copy& copy : copies_) {
+      ASSIGN_OR_RETURN(const auto links, pipeline(copy).Links());
+      all.insert(all.end(), links.begin(), links.end());
+    }
+    return all;
   }
   const dist::Schedule* schedule() const override {
     return pipelined_ ? pipeline().schedule() : nullptr;
@@ -166,10 +172,10 @@ class RemoteModel final : public Trainable {
                             const dist::PipelineOptions& pipeline,
                             const PipelineSettings& settings,
                             const Options& options, Copy& copy) const;
-  dist::Pipeline& pipeline() const {
-    const Copy& copy = copies_[0];
+  static dist::Pipeline& pipeline(const Copy& copy) {
     return copy.recovered ? copy.recovered->pipeline() : *copy.pipeline;
   }
+  dist::Pipeline& pipeline() const { return pipeline(copies_[0]); }
 
   absl::StatusOr<double> CallStages(const TrainingBatch& batch);
 
@@ -407,6 +413,8 @@ std::vector<Detail> RemoteModel<M>::Details() const {
   const absl::StatusOr<dist::PipelineTiming> timing = pipeline().Timing();
   if (!pipelined_ || !timing.ok()) return {};
   std::vector<Detail> details = DetailsOf(*timing);
+  const std::string why_not = pipeline().WhyNotRecorded();
+  if (!why_not.empty()) details.push_back({"why_not_recorded", why_not});
   if (copies_.size() == 1) return details;
   double waited = 0;
   for (const Copy& copy : copies_) {

@@ -107,21 +107,24 @@ ParcelLayout::ParcelLayout(std::vector<ParcelSpec> parcels,
     : parcels_(std::move(parcels)), slots_(std::move(slots)) {
   Require(parcels_.size() == slots_.size(), kWindowOp, parcels_.size(),
           " micro-batches for ", slots_.size(), " slots");
-  for (const ParcelSpec& parcel : parcels_) {
-    size_t bytes = 0;
-    for (const ValueSpec& spec : parcel) bytes += Aligned(BytesOf(spec));
-    slot_bytes_ = std::max(slot_bytes_, bytes);
-  }
   const auto count = static_cast<int32_t>(slots_.size());
-  int32_t most = -1;
-  for (int32_t slot : slots_) {
-    Require(slot >= 0 && slot < count, kWindowOp, "slot ", slot, " of ", count);
-    most = std::max(most, slot);
+  std::vector<size_t> sizes(
+      slots_.size());  // of the slots, some of them unused
+  for (size_t m = 0; m < parcels_.size(); ++m) {
+    Require(slots_[m] >= 0 && slots_[m] < count, kWindowOp, "slot ", slots_[m],
+            " of ", count);
+    size_t bytes = 0;
+    for (const ValueSpec& spec : parcels_[m]) bytes += Aligned(BytesOf(spec));
+    size_t& slot = sizes[static_cast<size_t>(slots_[m])];
+    slot = std::max(slot, bytes);
   }
   const size_t flags = slots_.size() + 1;  // one for each micro-batch, and the
                                            // gate
-  first_slot_ = Aligned(Window::kFront + flags * sizeof(uint64_t));
-  bytes_ = first_slot_ + static_cast<size_t>(most + 1) * slot_bytes_;
+  bytes_ = Aligned(Window::kFront + flags * sizeof(uint64_t));
+  for (const size_t size : sizes) {
+    slot_begins_.push_back(bytes_);
+    bytes_ += size;
+  }
 }
 
 uint64_t* ParcelLayout::Flag(const Window& window, int micro_batch) const {
@@ -131,7 +134,7 @@ uint64_t* ParcelLayout::Flag(const Window& window, int micro_batch) const {
 
 Values ParcelLayout::In(const Window& window, int micro_batch) const {
   const auto m = static_cast<size_t>(micro_batch);
-  size_t at = first_slot_ + static_cast<size_t>(slots_[m]) * slot_bytes_;
+  size_t at = slot_begins_[static_cast<size_t>(slots_[m])];
   Values values;
   for (const ValueSpec& spec : parcels_[m]) {
     values.push_back(ViewOf(spec, window.storage(), at));

@@ -80,7 +80,8 @@ class ParcelLayout {
  private:
   const std::vector<ParcelSpec> parcels_;
   const std::vector<int32_t> slots_;
-  size_t first_slot_ = 0, slot_bytes_ = 0, bytes_ = 0;
+  std::vector<size_t> slot_begins_;
+  size_t bytes_ = 0;
 };
 
 // One end of a link between two stages: a window of its own, which the other

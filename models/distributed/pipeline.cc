@@ -259,6 +259,7 @@ void Pipeline::LearnRecordings(const std::vector<GroupReport>& reports,
     if (!report.why_not_recorded.has_value()) return;
     if (report.why_not_recorded->empty()) continue;
     told.recording = Told::Recording::kRefused;
+    told.why_not_recorded = *report.why_not_recorded;
     // GPU windows are useless without recordings.
     if (!told.gpu_windows.empty())
       told.why_no_window =
@@ -304,6 +305,21 @@ void Pipeline::AdaptScale(bool overflowed) {
   if (good_steps_ < options.interval) return;
   loss_scale_ *= options.growth;
   good_steps_ = 0;
+}
+
+std::string Pipeline::WhyNotRecorded() const {
+  if (!on_gpus_) return "";
+  if (!options_.graph) return "the pipeline's options say not to";
+  const auto last = absl::c_find_if(told_, [this](const Told& told) {
+    return told.plan.id == last_trained_;
+  });
+  if (last == told_.end()) return "no step has trained";
+  if (last->recording == Told::Recording::kMade) return "";
+  if (!last->plan.steps) return "the step does not include the optimizer's";
+  if (!last->why_not_recorded.empty()) return last->why_not_recorded;
+  if (!last->why_no_window.empty())
+    return absl::StrCat("there is no window ", last->why_no_window);
+  return "too few steps have trained with inputs of these shapes";
 }
 
 double Pipeline::loss_scale() {

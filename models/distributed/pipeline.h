@@ -168,8 +168,8 @@ class Pipeline {
   }
   // As above, and each worker steps its parameters by the optimizer. A step
   // that fails changes nothing at any worker, with the exceptions that
-  // StageGroup names. Parameters that the optimizer has at workers outside of
-  // the pipeline are not stepped.
+  // StageGroup names; here, the optimizer's schedules have moved on. Parameters
+  // that the optimizer has at workers outside of the pipeline are not stepped.
   template <typename O>
   absl::StatusOr<StepResult> Step(Optimizer<O>& optimizer,
                                   const BatchInputs& inputs,
@@ -268,6 +268,9 @@ class Pipeline {
   // order. Paths are known after a step has used them. Waits for the workers
   // and returns the error of one of them.
   absl::StatusOr<std::vector<PipelineLink>> Links() const;
+  // Returns why GPUs do not replay the last training step as one recorded
+  // program each, for display. Empty if they do, or no worker has a GPU.
+  std::string WhyNotRecorded() const;
 
   // Returns the loss scale of the next step; 0 unless the options ask for one.
   double loss_scale();
@@ -315,6 +318,7 @@ class Pipeline {
     // windows are made.
     enum class Recording { kToBeAsked, kAsked, kMade, kRefused };
     Recording recording = Recording::kToBeAsked;
+    std::string why_not_recorded = {};  // if a worker could not; for display
   };
   struct UnderWay {
     uint64_t step;
@@ -376,6 +380,7 @@ class Pipeline {
   std::vector<RRef<StateKeeper>> keepers_;  // of each worker, or none
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;
+  uint64_t last_trained_ = 0;           // the plan of the last training step
   std::map<int64_t, Ordered> ordered_;  // by the rows of a batch
   std::list<Told> told_;
   std::vector<UnderWay> under_way_;

@@ -170,6 +170,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
   }
   Told& told = ToldFor(plan, sink, specs);
+  if (plan.training) last_trained_ = told.plan.id;
   if (options_.windows == Windows::kRequired && !told.why_no_window.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "windows are required, but there is none ", told.why_no_window));

@@ -73,6 +73,19 @@ Values MakeGradients(int64_t rows, uint64_t seed) {
   return {RandNormal({rows, 3, 4, 5}, generator), Tensor()};
 }
 
+TEST(ParcelLayout, ASlotIsAsLargeAsWhatItHolds) {
+  const auto bytes = [](std::vector<int64_t> rows, std::vector<int32_t> slots) {
+    std::vector<ParcelSpec> parcels;
+    for (const int64_t each : rows)
+      parcels.push_back({ValueSpec::Of(Tensor::Zeros({each, 1024}))});
+    return ParcelLayout(std::move(parcels), std::move(slots)).bytes();
+  };
+  const size_t one = bytes({1}, {0});
+  constexpr size_t kRow = 1024 * sizeof(float);
+  EXPECT_EQ(bytes({1, 3, 4}, {0, 1, 2}) - one, 7 * kRow);
+  EXPECT_EQ(bytes({3, 1, 4}, {0, 0, 1}) - one, 6 * kRow);
+}
+
 ParcelLayout LayoutOf(Values (*make)(int64_t, uint64_t)) {
   return ParcelLayout({SpecOf({make(4, 0), {}}), SpecOf({make(3, 0), {}})},
                       {0, 0});

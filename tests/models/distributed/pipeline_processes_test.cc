@@ -123,30 +123,41 @@ class Processes {
   std::unique_ptr<rpc::Agent> agent_;
 };
 
-// Two stages with a batch norm and a dropout each.
-class TwoStages {
+// A pipeline over two workers, of stages with a batch norm and a dropout each:
+// one at each worker, or two if the schedule needs them.
+class PipelineOfTwo {
  public:
-  TwoStages(Processes& cluster, const std::string& schedule, int64_t split_size,
-            Windows windows, int64_t width = kProcessWidth)
+  PipelineOfTwo(Processes& cluster, const std::string& schedule,
+                int64_t split_size, Windows windows,
+                int64_t width = kProcessWidth)
+      : PipelineOfTwo(cluster,
+                      {.split_size = split_size,
+                       .schedule = {.name = schedule},
+                       .windows = windows},
+                      width) {}
+  PipelineOfTwo(Processes& cluster, PipelineOptions options, int64_t width)
       : width_(width) {
-    for (const std::string& worker : kWorkers) {
-      modules_.push_back(*Module<NoisyStage>::Create(cluster.agent(), worker,
-                                                     width_, Drop(),
-                                                     uint64_t{7})
-                              .Await());
+    const std::string& schedule = options.schedule.name;
+    const bool twice = schedule == "interleaved-1f1b" || schedule == "zb-v";
+    std::vector<ParameterSource> sources;
+    const auto placed = PlaceStages(schedule, twice ? 4 : 2, 2);
+    EXPECT_THAT(placed, IsOk());
+    for (const int worker : *placed) {
+      modules_.push_back(
+          *Module<NoisyStage>::Create(cluster.agent(),
+                                      kWorkers[static_cast<size_t>(worker)],
+                                      width_, Drop(), uint64_t{7})
+               .Await());
+      sources.push_back(modules_.back().ref());
     }
-    PipelineOptions options;
-    options.split_size = split_size;
-    options.schedule.name = schedule;
-    options.windows = windows;
     options.step_timeout = std::chrono::seconds(60);
-    auto made =
-        Pipeline::Make(cluster.agent(), options, {modules_[0], modules_[1]});
+    auto made = Pipeline::Make(cluster.agent(), options,
+                               {modules_.begin(), modules_.end()});
     EXPECT_THAT(made, IsOk());
     pipeline_ = *std::move(made);
     sgd_ = std::make_unique<Optimizer<optim::Sgd>>(
         cluster.agent(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9},
-        std::vector<ParameterSource>{modules_[0].ref(), modules_[1].ref()});
+        sources);
   }
   Future<Pipeline::StepResult> Step(int64_t rows) {
     Generator generator(11);
@@ -159,6 +170,7 @@ class TwoStages {
     EXPECT_THAT(links, IsOk());
     return links->front().path + links->front().why_no_window;
   }
+  std::string WhyNotRecorded() const { return pipeline_->WhyNotRecorded(); }
   // Of what a worker's module has; undefined values for a worker that is lost.
   nn::StateMap StateAt(int stage) {
     auto state = modules_[static_cast<size_t>(stage)].StateDict().Await();
@@ -174,7 +186,7 @@ class TwoStages {
 };
 
 // Losses of some steps, of which some are ragged.
-std::vector<double> Losses(TwoStages& stages) {
+std::vector<double> Losses(PipelineOfTwo& stages) {
   std::vector<double> losses;
   for (int64_t rows : {11, 11, 12, 11, 12, 11}) {
     const auto result = stages.Step(rows).Await();
@@ -198,13 +210,15 @@ bool Equal(const nn::StateMap& a, const nn::StateMap& b,
 
 TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
   Processes cluster;
-  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+  for (const char* schedule :
+       {"gpipe", "1f1b", "zb-h1", "interleaved-1f1b", "zb-v", "auto"}) {
     SCOPED_TRACE(schedule);
-    TwoStages by_mail(cluster, schedule, 4, Windows::kOff);
-    TwoStages by_window(cluster, schedule, 4, Windows::kRequired);
+    PipelineOfTwo by_mail(cluster, schedule, 4, Windows::kOff);
+    PipelineOfTwo by_window(cluster, schedule, 4, Windows::kRequired);
     EXPECT_EQ(Losses(by_window), Losses(by_mail));
     EXPECT_EQ(by_window.Path(), kWindowPath);
     EXPECT_NE(by_mail.Path(), kWindowPath);
+    EXPECT_EQ(by_window.WhyNotRecorded(), "");
     for (int stage : {0, 1}) {
       EXPECT_TRUE(Equal(by_window.StateAt(stage), by_mail.StateAt(stage), ""));
     }
@@ -213,8 +227,8 @@ TEST(PipelineProcesses, TrainThroughWindowsAsByMailBitForBit) {
 
 TEST(PipelineProcesses, TwoStepsUnderWayGoThroughWindows) {
   Processes cluster;
-  TwoStages in_turn(cluster, "1f1b", 4, Windows::kRequired);
-  TwoStages two(cluster, "1f1b", 4, Windows::kRequired);
+  PipelineOfTwo in_turn(cluster, "1f1b", 4, Windows::kRequired);
+  PipelineOfTwo two(cluster, "1f1b", 4, Windows::kRequired);
   constexpr int kSteps = 9;
   std::vector<double> wanted, got;
   for (int step = 0; step < kSteps; ++step)
@@ -236,7 +250,7 @@ constexpr int64_t kWide = 256, kManyRows = 64;
 
 // Trains for some steps and returns the shortest time of one: the first ones
 // are recorded.
-std::chrono::duration<double> Train(TwoStages& stages) {
+std::chrono::duration<double> Train(PipelineOfTwo& stages) {
   std::chrono::duration<double> shortest = std::chrono::hours(1);
   for (int step = 0; step < 7; ++step) {
     const auto begin = Clock::now();
@@ -259,12 +273,12 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     SCOPED_TRACE(absl::StrCat("kill ", kill, ", of ", victim));
     Processes cluster;
     const OpenFiles files = [&] {  // of pipelines that have ended
-      TwoStages stages(cluster, "1f1b", 8, Windows::kRequired, kWide);
+      PipelineOfTwo stages(cluster, "1f1b", 8, Windows::kRequired, kWide);
       Train(stages);
       return cluster.OpenFilesOf(survivor);
     }();
-    auto stages = std::make_unique<TwoStages>(cluster, "1f1b", 8,
-                                              Windows::kRequired, kWide);
+    auto stages = std::make_unique<PipelineOfTwo>(cluster, "1f1b", 8,
+                                                  Windows::kRequired, kWide);
     const auto step = Train(*stages);
     const nn::StateMap before = stages->StateAt(1 - kill % 2);
     const auto first = stages->Step(kManyRows);
@@ -288,7 +302,7 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     stages.reset();
     cluster.StartAgain(victim);
     {
-      TwoStages anew(cluster, "1f1b", 8, Windows::kRequired, kWide);
+      PipelineOfTwo anew(cluster, "1f1b", 8, Windows::kRequired, kWide);
       Train(anew);
       std::string grown;
       EXPECT_TRUE(testing::Within(std::chrono::seconds(10), [&] {
