@@ -68,8 +68,10 @@ absl::Status Run(rpc::Agent& agent, std::vector<std::string> workers,
                                .calls = variant.calls}));
                       return WithTrace(std::move(model), agent, settings.trace);
                     }));
-  const std::string compared =
-      plan ? ComparePlan(*plan, settings.batches, measurements) : std::string();
+  const std::string compared = plan
+                                   ? ComparePlan(*plan, settings.refined_by,
+                                                 settings.batches, measurements)
+                                   : std::string();
   RETURN_IF_ERROR(
       Report(settings,
              absl::StrCat("ResNet", settings.model.depth, ", batches of ",

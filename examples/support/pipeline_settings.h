@@ -25,6 +25,8 @@ struct PipelineSettings {
   bool names_no_stages = false;
   int64_t worker_mib = 0;  // memory limit of a worker for that; 0: none
   int trials = 4;          // plans to try before one is chosen
+  // The flags that planning has set because they make its plan faster.
+  std::vector<std::string> refined_by = {};
   std::vector<std::string> variants;  // among those of PipelineDefaults
   std::vector<int64_t> split_sizes;   // for pipelined variants
   // Replaces split_sizes: the rows of each micro-batch, one list per

@@ -43,6 +43,11 @@ std::vector<std::string> WorkersOf(const dist::Plan& plan,
   return used;
 }
 
+std::string With(const std::vector<std::string>& refined_by) {
+  if (refined_by.empty()) return "";
+  return absl::StrCat(" with ", absl::StrJoin(refined_by, " "));
+}
+
 void Follow(const dist::Plan& plan, PipelineSettings& settings,
             std::vector<std::string>& workers) {
   settings.cuts = plan.cuts;
@@ -59,9 +64,10 @@ struct Choice {
   double seconds = 0;
 };
 
-// Sets the choice's time to the median of a few steps, and prints it.
-absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
-                 const std::string& what, Choice& choice) {
+// Returns the median time of a few steps.
+absl::StatusOr<double> SecondsOf(const PlannedModel& planned,
+                                 const TrainingBatch& sample,
+                                 const Choice& choice) {
   ASSIGN_OR_RETURN(const auto model,
                    planned.make(choice.workers, choice.settings));
   ASSIGN_OR_RETURN(const TrainingBatch placed, model->Place(sample));
@@ -79,10 +85,23 @@ absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
        ++i)
     RETURN_IF_ERROR(steps.Begin(placed));
   RETURN_IF_ERROR(steps.Finish());
-  choice.seconds = Summarize(measured).median_s;
-  std::printf("tried %s: took %.4g s\n", what.c_str(), choice.seconds);
+  return Summarize(measured).median_s;
+}
+
+// Sets the choice's time and prints it. Returns ResourceExhausted, and prints
+// that, if a worker lacks the memory.
+absl::Status Try(const PlannedModel& planned, const TrainingBatch& sample,
+                 const std::string& what, Choice& choice) {
+  const auto seconds = SecondsOf(planned, sample, choice);
+  if (seconds.ok()) {
+    choice.seconds = *seconds;
+    std::printf("tried %s: took %.4g s\n", what.c_str(), choice.seconds);
+  } else if (absl::IsResourceExhausted(seconds.status())) {
+    std::printf("tried %s: %s\n", what.c_str(),
+                std::string(seconds.status().message()).c_str());
+  }
   std::fflush(stdout);
-  return absl::OkStatus();
+  return seconds.status();
 }
 
 // Adds plans with two stages per worker, for each size of micro-batch in
@@ -113,19 +132,27 @@ void AddPlansOfTwoStages(const dist::ClusterProfile& profile,
   }
 }
 
-// Tries the plans and returns the fastest.
+// Tries the plans and returns the fastest. Leaves out those for which a worker
+// lacks the memory, unless it lacks it for all.
 absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
                                 const TrainingBatch& sample,
                                 const PipelineSettings& settings,
                                 const std::vector<std::string>& workers,
                                 const std::vector<dist::Plan>& plans) {
   std::optional<Choice> best;
+  absl::Status too_large;
   for (const dist::Plan& plan : plans) {
     Choice each{plan, settings, workers};
     Follow(plan, each.settings, each.workers);
-    RETURN_IF_ERROR(Try(planned, sample, dist::ToString(plan), each));
+    const absl::Status tried = Try(planned, sample, dist::ToString(plan), each);
+    if (absl::IsResourceExhausted(tried)) {
+      too_large = tried;
+      continue;
+    }
+    RETURN_IF_ERROR(tried);
     if (!best || each.seconds < best->seconds) best = std::move(each);
   }
+  if (!best) return too_large;
   return *std::move(best);
 }
 
@@ -151,7 +178,9 @@ std::vector<Refinement> RefinementsOf(const PlannedModel& planned,
                                       int64_t least_rows) {
   std::vector<Refinement> result;
   const std::vector<int64_t>& parts = choice.plan.micro_batches;
-  if (choice.workers.size() < 2) return result;
+  // They take more memory than the plan, whose limit they might exceed.
+  if (choice.workers.size() < 2 || choice.settings.worker_mib > 0)
+    return result;
   if (planned.on_gpus(choice.workers) && !choice.settings.overlap &&
       choice.settings.at_once == 1) {
     result.push_back({"--overlap", [](auto& to) { to.overlap = true; }});
@@ -180,9 +209,12 @@ absl::Status Refine(const PlannedModel& planned, const TrainingBatch& sample,
   for (const Refinement& refinement : refinements) {
     Choice refined = choice;
     refinement.apply(refined.settings);
-    RETURN_IF_ERROR(Try(planned, sample,
-                        "the fastest of them with " + refinement.flag,
-                        refined));
+    refined.settings.refined_by.push_back(refinement.flag);
+    const absl::Status tried =
+        Try(planned, sample, "the fastest of them with " + refinement.flag,
+            refined);
+    if (absl::IsResourceExhausted(tried)) continue;
+    RETURN_IF_ERROR(tried);
     if (refined.seconds < choice.seconds) choice = std::move(refined);
   }
   return absl::OkStatus();
@@ -252,16 +284,18 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
   }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;
-  std::printf("plan, after %.1f s: %s\n", took.count(),
-              dist::ToString(choice.plan).c_str());
+  std::printf("plan, after %.1f s: %s%s\n", took.count(),
+              dist::ToString(choice.plan).c_str(),
+              With(choice.settings.refined_by).c_str());
   std::fflush(stdout);
   settings = std::move(choice.settings);
   workers = std::move(choice.workers);
   return choice.plan;
 }
 
-std::string ComparePlan(const dist::Plan& plan, int64_t steps,
-                        std::vector<Measurement>& measurements) {
+std::string ComparePlan(const dist::Plan& plan,
+                        const std::vector<std::string>& refined_by,
+                        int64_t steps, std::vector<Measurement>& measurements) {
   std::string lines;
   for (Measurement& measurement : measurements) {
     if (!absl::StartsWith(measurement.variant, "pipelined")) continue;
@@ -271,6 +305,7 @@ std::string ComparePlan(const dist::Plan& plan, int64_t steps,
     const std::vector<Detail> details = {
         {"stages", stages},
         {"cuts", absl::StrJoin(plan.cuts, ",")},
+        {"refined_by", absl::StrJoin(refined_by, " ")},
         {"predicted_step_s", plan.seconds()},
         {"predicted_alone_s", plan.alone_s},
         {"measured_step_s", measured}};
@@ -278,9 +313,9 @@ std::string ComparePlan(const dist::Plan& plan, int64_t steps,
                                details.end());
     absl::StrAppendFormat(&lines,
                           "%s: step of %.4g s predicted, %.4g s measured with "
-                          "the optimizer's (%.2f of it)\n",
+                          "the optimizer's%s (%.2f of it)\n",
                           measurement.variant, plan.seconds(), measured,
-                          measured / plan.seconds());
+                          With(refined_by), measured / plan.seconds());
   }
   return lines;
 }

@@ -49,18 +49,21 @@ bool StagesAreOpen(const PlannedModel& planned,
 // Measures the model's units at the workers on rows of `sample`, a whole batch.
 // Then tries the best plans with new models, prints them, and writes the
 // fastest to the settings: cuts, split sizes and schedule. `workers` becomes
-// the plan's workers, in the order of its stages. Finally tries settings that
-// have their defaults on top of the fastest plan, and keeps those that make it
-// faster: a shorter first micro-batch and, on GPUs, overlap and at_once.
+// the plan's workers, in the order of its stages. Finally, unless the workers'
+// memory is limited, tries settings that have their defaults on top of the
+// fastest plan, and keeps those that make it faster, as settings.refined_by
+// says: a shorter first micro-batch and, on GPUs, overlap and at_once. What
+// lacks the memory when it is tried is not chosen.
 absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                                         const TrainingBatch& sample,
                                         PipelineSettings& settings,
                                         std::vector<std::string>& workers);
 
-// Adds the plan's prediction to the measurements of pipelines, whose repeats
-// have `steps` steps. Returns a line for each that compares it with the
-// measured step.
-std::string ComparePlan(const dist::Plan& plan, int64_t steps,
-                        std::vector<Measurement>& measurements);
+// Adds the plan's prediction, which is without refinements, to the measurements
+// of pipelines, whose repeats have `steps` steps. Returns a line for each that
+// compares it with the measured step.
+std::string ComparePlan(const dist::Plan& plan,
+                        const std::vector<std::string>& refined_by,
+                        int64_t steps, std::vector<Measurement>& measurements);
 
 }  // namespace baton::examples

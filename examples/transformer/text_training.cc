@@ -212,7 +212,9 @@ absl::StatusOr<std::vector<Measurement>> TrainOnText(
                      Measure(agent, workers, settings, variant, texts));
     measurements.push_back(std::move(measurement));
   }
-  if (plan) std::printf("%s", ComparePlan(*plan, 1, measurements).c_str());
+  if (plan)
+    std::printf(
+        "%s", ComparePlan(*plan, settings.refined_by, 1, measurements).c_str());
   return measurements;
 }
 

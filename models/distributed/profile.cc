@@ -246,13 +246,15 @@ absl::StatusOr<Profile> MeasureUnits(
       profile.costs.insert(profile.costs.begin(), meter.Measure());
       profile.rows.insert(profile.rows.begin(), rows);
     });
-    if (!status.ok()) break;
+    // Smaller ones may have the memory.
+    if (!status.ok() && !absl::IsResourceExhausted(status)) break;
   }
-  if (absl::IsInvalidArgument(status) && !profile.rows.empty()) {
+  if (profile.rows.empty()) return status;
+  if (absl::IsInvalidArgument(status)) {
     profile.least_rows = profile.rows.front();
     return profile;
   }
-  RETURN_IF_ERROR(status);
+  if (!absl::IsResourceExhausted(status)) RETURN_IF_ERROR(status);
   return profile;
 }
 

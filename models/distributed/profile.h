@@ -85,9 +85,9 @@ struct ProfileRequest {
 // Trains the chain of `modules`, one for each unit, on micro-batches of each
 // size, and discards the gradients; running statistics do change. `held_bytes`
 // counts everything that the process allocates on the device meanwhile. Sizes
-// that a module refuses are left out if a larger one works: batch norm may
-// refuse a single row. Returns InvalidArgument for a bad request, or the
-// module's error.
+// for which the device lacks the memory are left out if another one fits, and
+// sizes that a module refuses if a larger one works: batch norm may refuse a
+// single row. Returns InvalidArgument for a bad request, or the module's error.
 absl::StatusOr<Profile> MeasureUnits(
     const std::vector<std::string>& units,
     const std::vector<std::shared_ptr<nn::Module>>& modules,

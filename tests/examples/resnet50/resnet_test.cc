@@ -221,8 +221,9 @@ TEST_F(ResNetPrograms, ChooseStagesByWhatWorkersMeasure) {
   std::vector<Measurement> measurements = {
       {.variant = "single", .seconds = {3}},
       {.variant = "pipelined", .split_size = 4, .seconds = {3}}};
-  EXPECT_THAT(ComparePlan(*plan, settings.batches, measurements),
-              HasSubstr("s predicted, 1.5 s measured"));
+  EXPECT_THAT(
+      ComparePlan(*plan, settings.refined_by, settings.batches, measurements),
+      HasSubstr("s predicted, 1.5 s measured"));
   EXPECT_TRUE(measurements[0].details.empty());
   EXPECT_THAT(ToJsonLine(measurements[1]),
               HasSubstr("\"measured_step_s\":1.5"));

@@ -135,6 +135,41 @@ TEST_F(ChooseStagesTest, TwoStagesAWorkerAreTriedWithLargerMicroBatches) {
   EXPECT_THAT(settings_.cuts, SizeIs(3));
 }
 
+TEST_F(ChooseStagesTest, WhatLacksTheMemoryIsNotChosen) {
+  PlannedModel planned = Planned(true);
+  const auto make = planned.make;
+  planned.make = [&](const std::vector<std::string>& workers,
+                     const PipelineSettings& settings)
+      -> absl::StatusOr<std::unique_ptr<Trainable>> {
+    if (workers.size() > 1 && (settings.overlap || settings.cuts.size() == 1))
+      return absl::ResourceExhaustedError("out of memory");
+    return make(workers, settings);
+  };
+  Choose(planned);
+  EXPECT_NE(settings_.cuts.size(), 1);
+  EXPECT_FALSE(settings_.overlap);
+
+  settings_ = Open();
+  planned.make = [](const auto&,
+                    const auto&) -> absl::StatusOr<std::unique_ptr<Trainable>> {
+    return absl::ResourceExhaustedError("out of memory");
+  };
+  EXPECT_EQ(
+      ChooseStages(planned, {Tensor::Zeros({kRows, 1}), Tensor::Zeros({kRows})},
+                   settings_, workers_)
+          .status()
+          .code(),
+      absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ChooseStagesTest, ALimitOfMemoryIsKeptByThePlanAlone) {
+  settings_.worker_mib = 1000;
+  Choose(Planned(true));
+  EXPECT_FALSE(settings_.overlap);
+  EXPECT_THAT(settings_.micro_batches, IsEmpty());
+  EXPECT_THAT(settings_.refined_by, IsEmpty());
+}
+
 TEST_F(ChooseStagesTest, OnTheCpuOnlyMicroBatchesAreOpen) {
   Choose(Planned(false));
   EXPECT_FALSE(settings_.overlap);

@@ -225,6 +225,36 @@ TEST_F(ProfileTest, LeavesOutSizesThatTheModelRefuses) {
       HasSubstr("batch_norm"));
 }
 
+// Has the memory for two rows only.
+class SmallStage final : public nn::Module {
+ public:
+  Variable Forward(const Variable& x) override {
+    if (x.tensor().dim(0) > 2)
+      throw Error(absl::ResourceExhaustedError("no memory for these rows"));
+    return linear_.Forward(x);
+  }
+
+ private:
+  Generator generator_{1};
+  nn::Linear& linear_ = MakeModule<nn::Linear>("linear", 8, 4, generator_);
+};
+
+TEST_F(ProfileTest, LeavesOutSizesThatDoNotFit) {
+  const std::vector<std::shared_ptr<nn::Module>> modules = {
+      testing::DenseStage::Make(8, 8, true, 1), std::make_shared<SmallStage>()};
+  Generator generator(1);
+  ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
+                            .targets = RandInt(0, 4, {4}, generator),
+                            .rows = {4, 1, 2}};
+  const auto profile = MeasureUnits({"a", "b"}, modules, request);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_THAT(profile->rows, ElementsAre(1, 2));
+  EXPECT_EQ(profile->least_rows, 1);
+  request.rows = {4};
+  EXPECT_EQ(MeasureUnits({"a", "b"}, modules, request).status().code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(ProfileTest, APlanTrainsLikeOneProcess) {
   auto profile = Measure();
   ASSERT_TRUE(profile.ok()) << profile.status();
