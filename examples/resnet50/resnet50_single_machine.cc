@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -125,27 +126,43 @@ std::string Title(const Settings& settings, const Machine& machine) {
   return absl::StrCat(title, ", one process");
 }
 
+// Refuses what only a pipeline over workers does.
+absl::Status CheckSettings(const Settings& settings) {
+  const auto variant = [&settings](const char* name) {
+    return absl::c_linear_search(settings.variants, name);
+  };
+  const std::pair<bool, const char*> refused[] = {
+      {!settings.data.empty() || settings.saving.on(),
+       "--data and --checkpoint_dir are for resnet50_pipeline: this program "
+       "measures on synthetic images"},
+      {settings.choose_stages, "--stages=auto is for resnet50_pipeline"},
+      {variant("calls"), "--variants=calls is for resnet50_pipeline"},
+      {variant("local"),
+       "--variants=local is for resnet50_pipeline: all variants of this "
+       "program "
+       "have their stages in one process"},
+      {settings.replicas > 1, "--replicas is for resnet50_pipeline"},
+      {settings.recover, "--recover is for resnet50_pipeline"},
+      {!settings.require_path.empty(),
+       "--require_path is for resnet50_pipeline: this program has no links "
+       "between processes"},
+      {!settings.trace.empty(),
+       "--trace is for resnet50_pipeline; --overlap_trace shows what GPUs of "
+       "this process do"}};
+  for (const auto& [is_set, why] : refused) {
+    if (is_set) return absl::InvalidArgumentError(why);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Main() {
   ASSIGN_OR_RETURN(Settings settings, SettingsFromFlags());
-  if (!settings.data.empty() || settings.saving.on()) {
-    return absl::InvalidArgumentError(
-        "--data and --checkpoint_dir are for resnet50_pipeline: this program "
-        "measures on synthetic images");
-  }
-  if (settings.choose_stages)
-    return absl::InvalidArgumentError("--stages=auto is for resnet50_pipeline");
-  if (absl::c_linear_search(settings.variants, "calls")) {
-    return absl::InvalidArgumentError(
-        "--variants=calls is for resnet50_pipeline");
-  }
-  if (settings.replicas > 1)
-    return absl::InvalidArgumentError("--replicas is for resnet50_pipeline");
-  if (!settings.trace.empty()) {
-    return absl::InvalidArgumentError(
-        "--trace is for resnet50_pipeline; --overlap_trace shows what GPUs of "
-        "this process do");
-  }
+  RETURN_IF_ERROR(CheckSettings(settings));
   ASSIGN_OR_RETURN(const Machine machine, MachineFromFlags(settings.stages()));
+  if (settings.recompute && machine.is_cuda()) {
+    return absl::InvalidArgumentError(
+        "--recompute with --device=cuda is for resnet50_pipeline");
+  }
   if (!settings.micro_batches.empty() && !machine.is_cuda())
     return absl::InvalidArgumentError("--micro_batches needs --device=cuda");
   RETURN_IF_ERROR(KeepPossibleVariants(machine, settings));
