@@ -34,7 +34,8 @@ TEST(SingleMachine, AGpuThatIsNotThereIsOneLineThatNamesIt) {
 TEST(SingleMachine, FlagsThatDoNotFitAreNamed) {
   for (const char* flag :
        {"--dtype=bf16", "--dtype=int8", "--graph=on", "--graph=maybe",
-        "--device=gpu", "--overlap_trace=/tmp/t.json"}) {
+        "--device=gpu", "--overlap_trace=/tmp/t.json", "--require_path=window",
+        "--variants=local", "--recover"}) {
     const Outcome outcome = RunProgram({"resnet50_single_machine", flag});
     EXPECT_EQ(outcome.code, 2) << flag;
     EXPECT_THAT(outcome.output, HasSubstr(std::string(flag).substr(
