@@ -259,12 +259,8 @@ InlineTask::~InlineTask() {
 
 bool InlineTask::Take(const std::shared_ptr<ThreadPool::Core>& pool,
                       Task& task) {
-  if (inline_task == nullptr || inline_task->full_) return false;
-  if (inline_task->task_ != nullptr) {
-    inline_task->Post();
-    inline_task->full_ = true;
-    return false;
-  }
+  if (inline_task == nullptr || inline_task->running_) return false;
+  inline_task->Post();
   pool->PickUp();
   inline_task->pool_ = pool;
   inline_task->task_ = std::move(task);
@@ -275,16 +271,15 @@ void InlineTask::Run() {
   if (task_ == nullptr) return;
   const auto pool = std::move(pool_);
   Task task = std::exchange(task_, nullptr);
-  full_ = true;  // the task may wait for tasks that it posts
+  running_ = true;
   if (!pool->Visit(task)) {
     pool->Post(std::move(task));
     pool->PutDown();
   }
-  full_ = false;
+  running_ = false;
 }
 
 void InlineTask::Post() {
-  full_ = false;
   if (task_ == nullptr) return;
   const auto pool = std::move(pool_);
   pool->Post(std::exchange(task_, nullptr));

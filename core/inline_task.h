@@ -9,9 +9,10 @@ namespace baton {
 
 // Lets a thread that posts tasks to pools run one of them itself, which saves
 // waking another thread. While an InlineTask lives on a thread, it keeps the
-// first task that the thread gives to ThreadPool::PostOrRunInline. A second
-// task makes it send both to their pools, in order, and later ones go there
-// directly. Confined to its thread, which has at most one at a time.
+// last task that the thread gives to ThreadPool::PostOrRunInline, and sends the
+// one before it to its pool. Tasks that the thread gives during Run go to their
+// pools, because the task that runs may wait for them. Confined to its thread,
+// which has at most one at a time.
 class InlineTask {
  public:
   InlineTask();
@@ -33,7 +34,7 @@ class InlineTask {
 
   std::shared_ptr<ThreadPool::Core> pool_;
   Task task_ = nullptr;
-  bool full_ = false;
+  bool running_ = false;
 };
 
 }  // namespace baton

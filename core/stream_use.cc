@@ -38,6 +38,7 @@ bool OutsideRead::ended() const {
 
 void OutsideRead::Await() const {
   if (ended()) return;
+  if (wanted_) wanted_();
   const BlockingScope waiting;
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(mutex_);

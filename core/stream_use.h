@@ -3,7 +3,9 @@
 
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/mutex.h"
@@ -15,12 +17,17 @@ namespace baton {
 // that no stream can wait for it. Thread-safe.
 class OutsideRead {
  public:
+  // Each Await that must wait calls `wanted` first, if there is one.
+  explicit OutsideRead(std::function<void()> wanted = nullptr)
+      : wanted_(std::move(wanted)) {}
+
   void End();
   bool ended() const;
   // Throws Error(DeadlineExceeded) if it has not ended after a minute.
   void Await() const;
 
  private:
+  const std::function<void()> wanted_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -62,9 +63,9 @@ class ChannelPort {
   virtual ~ChannelPort() = default;
   // Delivers `payload` to the other end's OnControl, in order.
   virtual void SendControl(std::string payload) = 0;
-  // Passes `lease` to the other end's OnReleased, batched with others, within
-  // about 1 ms.
-  virtual void Release(uint64_t lease) = 0;
+  // Passes `lease` to the other end's OnReleased with the next message, or else
+  // about `within` from now.
+  virtual void Release(uint64_t lease, std::chrono::milliseconds within) = 0;
   // Reports that tensors can be sent: the other end has proved that it reads
   // what this end writes.
   virtual void Opened() = 0;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,21 @@ constexpr std::chrono::milliseconds kGrace{500};
 // needed.
 constexpr std::chrono::milliseconds kIdle{5000};
 
+// Returns what asks the peer for leases that a writer waits for. Another thread
+// does so, because the writer may hold locks.
+std::function<void()> AskingFor(const std::shared_ptr<ThreadPool>& executor,
+                                const std::shared_ptr<ChannelPort>& port) {
+  return [weak = std::weak_ptr(executor), port] {
+    const auto thread = weak.lock();
+    if (thread == nullptr) return;
+    thread->Post([port] {
+      wire::CudaIpcControl control;
+      control.set_wanted(true);
+      port->SendControl(control.SerializeAsString());
+    });
+  };
+}
+
 }  // namespace
 
 CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
@@ -38,7 +54,8 @@ CudaIpcEnd::CudaIpcEnd(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
       executor_(executor),
       port_(std::move(port)),
       own_(gpu->own()),
-      exports_(std::make_shared<IpcExports>(gpu, reach)),
+      exports_(
+          std::make_shared<IpcExports>(gpu, reach, AskingFor(executor, port_))),
       imports_(std::make_shared<IpcImports>(gpu, poller, port_)) {}
 
 void CudaIpcEnd::Post(Task task) {
@@ -113,6 +130,13 @@ void CudaIpcEnd::OnControlMessage(const wire::CudaIpcControl& control) {
     }
     case wire::CudaIpcControl::kClosed:
       return exports_->OnClosed(control.closed());
+    case wire::CudaIpcControl::kWanted: {
+      if (!control.wanted()) return;
+      imports_->Hurry();
+      wire::CudaIpcControl answer;
+      answer.set_wanted(false);
+      return SendControl(answer);
+    }
     default:
       // Only the peer's direction has failed; this one finds out by itself.
       LogDebug("the peer shares no memory of its GPUs: ", control.failed());

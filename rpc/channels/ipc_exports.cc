@@ -101,7 +101,7 @@ IpcExports::Taken IpcExports::LeaseLocked(const Tensor& tensor,
   const uint32_t slot = gpu.free.back();
   gpu.free.pop_back();
   const uint64_t id = next_lease_++;
-  auto read = std::make_shared<OutsideRead>();
+  auto read = std::make_shared<OutsideRead>(wanted_);
   leases_[id] = {segment.place, slot, tensor.nbytes(), tensor.storage(), read};
   ++segment.leases;
   segment.used = Clock::now();

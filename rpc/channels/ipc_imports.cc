@@ -11,6 +11,16 @@
 namespace baton::rpc {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// How long a lease may wait for a message to go with, which spares the peer a
+// wake-up: until the end of a short training step, but not while the peer has
+// writers that wait.
+constexpr milliseconds kUnhurried{10}, kHurried{1};
+// How long a peer that has waited is expected to wait again.
+constexpr std::chrono::seconds kWaitsAgain{1};
+
 constexpr size_t kMaxImportedSegments = 4096;
 constexpr int kMaxEvents = 1024;
 constexpr size_t kMaxGpus = 64;
@@ -168,8 +178,11 @@ void IpcImports::Return(const Claim& claim) {
     leases_.erase(claim.lease);
     waited_for_.erase(claim.event);
   }
-  port_->Release(claim.lease);
+  const bool hurries = Clock::now() < hurries_until_.load();
+  port_->Release(claim.lease, hurries ? kHurried : kUnhurried);
 }
+
+void IpcImports::Hurry() { hurries_until_ = Clock::now() + kWaitsAgain; }
 
 IpcImports::Segments IpcImports::Forget() {
   lost_ = true;

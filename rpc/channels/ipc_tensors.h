@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -36,9 +37,11 @@ class CudaIpcTicket;
 // and writers here wait until it has done so. Thread-safe.
 class IpcExports {
  public:
-  // Serves either only this process's own GPU or all of them.
-  IpcExports(std::shared_ptr<IpcGpu> gpu, IpcReach reach)
-      : gpu_(std::move(gpu)), reach_(reach) {}
+  // Serves either only this process's own GPU or all of them. `wanted` is
+  // called when a writer waits for the peer; the writer may hold locks.
+  IpcExports(std::shared_ptr<IpcGpu> gpu, IpcReach reach,
+             std::function<void()> wanted = nullptr)
+      : gpu_(std::move(gpu)), reach_(reach), wanted_(std::move(wanted)) {}
   ~IpcExports();
 
   // What must be passed before a tensor can be sent; each is requested once.
@@ -123,6 +126,7 @@ class IpcExports {
 
   const std::shared_ptr<IpcGpu> gpu_;
   const IpcReach reach_;
+  const std::function<void()> wanted_;
   mutable Mutex mutex_;
   bool lost_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t next_segment_ ABSL_GUARDED_BY(mutex_) = 1;
@@ -153,10 +157,14 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   void Close(uint32_t segment);
 
   // Returns a tensor of this process's GPU, which may be used once the peer has
-  // written it and the copy has begun. Its lease is released once it is copied.
+  // written it and the copy has begun. Its lease is released once it is copied:
+  // soon if the peer has waited for one lately, else with a later message.
   // InvalidArgument for a ticket that makes no sense.
   absl::StatusOr<Imported> Import(const TensorSpec& spec,
                                   const wire::CudaIpcTicket& ticket);
+
+  // Called when the peer waits for a lease.
+  void Hurry();
 
   // Ends all imports; tensors that the peer has not finished fail. What was
   // opened is closed with the result, whose destructor waits for the GPU.
@@ -200,6 +208,7 @@ class IpcImports : public std::enable_shared_from_this<IpcImports> {
   const std::shared_ptr<AnswerTimes> ready_times_ =
       std::make_shared<AnswerTimes>();
   std::atomic<bool> lost_{false};
+  std::atomic<std::chrono::steady_clock::time_point> hurries_until_{};
   mutable Mutex mutex_;
   Segments segments_ ABSL_GUARDED_BY(mutex_);
   std::map<int, Events> events_ ABSL_GUARDED_BY(mutex_);

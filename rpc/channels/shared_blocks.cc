@@ -4,6 +4,7 @@
 #include "rpc/channels/shared_blocks.h"
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace baton::rpc {
 namespace {
 
 constexpr uint64_t kPage = 4096;
+// How long a lease may wait to be released together with others.
+constexpr std::chrono::milliseconds kReleaseDelay{1};
 
 uint64_t PagesOf(uint64_t bytes) {
   return (std::max<uint64_t>(bytes, 1) + kPage - 1) / kPage * kPage;
@@ -311,7 +314,7 @@ void ImportedBlocks::Return(uint64_t lease) {
     MutexLock lock(mutex_);
     leases_.erase(lease);
   }
-  port_->Release(lease);
+  port_->Release(lease, kReleaseDelay);
 }
 
 void ImportedBlocks::Forget() {

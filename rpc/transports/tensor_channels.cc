@@ -3,6 +3,7 @@
 
 #include "rpc/transports/tensor_channels.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,8 +15,6 @@
 namespace baton::rpc {
 namespace {
 
-// How long a lease may wait to be released together with others.
-constexpr std::chrono::milliseconds kReleaseDelay{1};
 // More than the other end leaves unsent if it reads at all.
 constexpr size_t kMostUnsent = 1'000'000;
 constexpr char kReadsNothing[] = "it does not read what it is told";
@@ -47,8 +46,8 @@ class TensorChannels::Port final : public ChannelPort {
     if (auto channels = channels_.lock())
       channels->SendControl(id_, std::move(payload));
   }
-  void Release(uint64_t lease) override {
-    if (auto channels = channels_.lock()) channels->Release(id_, lease);
+  void Release(uint64_t lease, std::chrono::milliseconds within) override {
+    if (auto channels = channels_.lock()) channels->Release(id_, lease, within);
   }
   void Opened() override {
     if (auto channels = channels_.lock()) channels->Settle(id_, "");
@@ -239,6 +238,7 @@ std::string TensorChannels::TakeFrame() {
       entry->mutable_leases()->Add(leases.begin(), leases.end());
     }
     released_.clear();
+    due_ = Clock::time_point::max();
   }
   return frame.SerializeAsString();
 }
@@ -255,26 +255,35 @@ void TensorChannels::SendControl(uint32_t channel, std::string payload) {
 }
 
 // Called when a tensor is destroyed, on any thread, so it must not call `wake`.
-void TensorChannels::Release(uint32_t channel, uint64_t lease) {
+void TensorChannels::Release(uint32_t channel, uint64_t lease,
+                             std::chrono::milliseconds within) {
   MutexLock lock(mutex_);
   if (closed_) return;
   std::vector<uint64_t>& leases = released_[channel];
   leases.push_back(lease);
   has_frame_ = true;
   if (leases.size() > kMostUnsent) BreakLocked(channel, kReadsNothing);
-  const bool many = leases.size() == kReleasesAtOnce;
-  if (std::exchange(flush_due_, true) && !many) return;
-  setup_.timer->After(many ? std::chrono::milliseconds(0) : kReleaseDelay,
-                      [weak = weak_from_this()] {
-                        const auto self = weak.lock();
-                        if (self == nullptr) return;
-                        {
-                          MutexLock lock(self->mutex_);
-                          self->flush_due_ = false;
-                          if (self->released_.empty()) return;
-                        }
-                        self->setup_.wake();
-                      });
+  if (leases.size() == kReleasesAtOnce) within = {};
+  due_ = std::min(due_, Clock::now() + within);
+  if (due_ < alarm_) FlushAtLocked(due_);
+}
+
+void TensorChannels::FlushAtLocked(Clock::time_point when) {
+  alarm_ = when;
+  setup_.timer->At(when, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Flush();
+  });
+}
+
+// What was due may have been sent with a message since.
+void TensorChannels::Flush() {
+  {
+    MutexLock lock(mutex_);
+    alarm_ = Clock::time_point::max();
+    if (released_.empty()) return;
+    if (due_ > Clock::now()) return FlushAtLocked(due_);
+  }
+  setup_.wake();
 }
 
 void TensorChannels::Settle(uint32_t channel, const std::string& why_not) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -101,6 +102,7 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
     std::string why_not = {};
   };
   static constexpr size_t kReleasesAtOnce = 32;
+  using Clock = Timer::Clock;
 
   explicit TensorChannels(Setup setup) : setup_(std::move(setup)) {}
   void Open(const ChannelKinds& kinds);
@@ -116,7 +118,12 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
 
   // Messages from the channels' ports.
   void SendControl(uint32_t channel, std::string payload);
-  void Release(uint32_t channel, uint64_t lease);
+  void Release(uint32_t channel, uint64_t lease,
+               std::chrono::milliseconds within);
+  void FlushAtLocked(Clock::time_point when)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called by the timer.
+  void Flush();
   void Settle(uint32_t channel, const std::string& why_not);
   void Break(uint32_t channel, const std::string& why);
   // Returns false if the connection has ended or is broken already.
@@ -131,7 +138,9 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool told_ ABSL_GUARDED_BY(mutex_) = false;
-  bool flush_due_ ABSL_GUARDED_BY(mutex_) = false;
+  // When released_ is to be sent, and when the timer will look.
+  Clock::time_point due_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
+  Clock::time_point alarm_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();
   std::string broken_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> order_ ABSL_GUARDED_BY(mutex_);  // best first
   std::map<uint32_t, Entry> entries_ ABSL_GUARDED_BY(mutex_);

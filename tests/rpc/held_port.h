@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ class HeldPort final : public ChannelPort {
     MutexLock lock(mutex_);
     said_.push_back(std::move(payload));
   }
-  void Release(uint64_t lease) override {
+  void Release(uint64_t lease, std::chrono::milliseconds) override {
     MutexLock lock(mutex_);
     released_.push_back(lease);
   }

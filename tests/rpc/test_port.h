@@ -32,8 +32,9 @@ class TestPort final : public ChannelPort {
     }
     if (other != nullptr) other->OnControl(std::move(payload));
   }
-  void Release(uint64_t lease) override {
+  void Release(uint64_t lease, std::chrono::milliseconds within) override {
     MutexLock lock(mutex_);
+    within_ = within;
     released_.push_back(lease);
     changed_.NotifyAll();
   }
@@ -67,6 +68,11 @@ class TestPort final : public ChannelPort {
     }
     return broken_;
   }
+  // Of the last lease that was released.
+  std::chrono::milliseconds within() {
+    MutexLock lock(mutex_);
+    return within_;
+  }
   std::vector<uint64_t> TakeReleased() {
     MutexLock lock(mutex_);
     return std::exchange(released_, {});
@@ -92,6 +98,7 @@ class TestPort final : public ChannelPort {
   std::string settled_ ABSL_GUARDED_BY(mutex_);
   std::string broken_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
+  std::chrono::milliseconds within_ ABSL_GUARDED_BY(mutex_){0};
 };
 
 }  // namespace baton::rpc

@@ -74,6 +74,28 @@ TEST_F(CudaIpcTest, AWriterWaitsUntilItHasBeenRead) {
   EXPECT_TRUE(wrote);
 }
 
+// Elsewhere it goes with a message, if one follows, which wakes nobody.
+TEST_F(CudaIpcTest, ALeaseIsReleasedSoonWhereWritersWait) {
+  Open();
+  const Tensor tensor = alice_.gpu->Numbers(100);
+  ASSERT_TRUE(Import(tensor, Export(tensor)).ok());
+  PassReleases();
+  EXPECT_EQ(bob_.port->within(), std::chrono::milliseconds(10));
+  const Ticket ticket = Export(tensor);
+  std::thread writer([&] {
+    tensor.storage()->use()->Write(Stream::Default(Device::Cuda(0)));
+  });
+  const Tensor other = alice_.gpu->Numbers(100);
+  EXPECT_TRUE(Within([&] {
+    EXPECT_TRUE(Import(other, Export(other)).ok());
+    PassReleases();
+    return bob_.port->within() == std::chrono::milliseconds(1);
+  }));
+  ASSERT_TRUE(Import(tensor, ticket).ok());
+  PassReleases();
+  writer.join();
+}
+
 TEST_F(CudaIpcTest, AStorageStaysWhileItIsRead) {
   Open();
   Tensor tensor = alice_.gpu->Numbers(100);
