@@ -37,6 +37,12 @@ void AddProfileTypes(rpc::Registry& registry) {
   registry.AddFunction<&GradientsAt<TransformerStage>>();
 }
 
+// The workers of this cluster can train, but not measure.
+void AddOnlyTraining(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterModule<TransformerStage>(registry);
+}
+
 models::TransformerOptions SmallModel() {
   return {.vocabulary = 13,
           .context = 7,
@@ -257,6 +263,22 @@ TEST_F(ProfileTest, RefusesWhatDoesNotFit) {
   request_.inputs = test::Put(Tensor::Zeros({5, 7}));
   EXPECT_THAT(std::string(Measure().status().message()),
               HasSubstr("expected tokens i64"));
+}
+
+TEST(UnregisteredProfile, HasTheLineToAdd) {
+  testing::TrainingCluster cluster(2, AddOnlyTraining);
+  EXPECT_EQ(ProfileCluster<TransformerStage>(cluster.alice(), {"bob"},
+                                             SmallModel(), {}, seconds(60))
+                .status()
+                .message(),
+            "bob, ProfileCluster<TransformerStage>: not registered on this "
+            "worker: call dist::RegisterProfile<TransformerStage>(registry) "
+            "before joining, in every process");
+  EXPECT_EQ(ProfileLinks(cluster.alice(), {"alice", "bob"}, seconds(60))
+                .status()
+                .message(),
+            "alice, ProfileLinks: not registered on this worker: call "
+            "dist::RegisterLinks(registry) before joining, in every process");
 }
 
 TEST(SplitSizes, AreThoseOfEqualMicroBatches) {
