@@ -243,16 +243,18 @@ auto CreateBy(Agent& agent, const Target& worker, Args&&... args)
   return internal::CreationOf(rref.handle()).Then([rref] { return rref; });
 }
 
-// Makes a T at `worker` with T::Make. The future is ready when the object
-// exists.
+// Makes a T at `worker` with the constructor that its Exports list, or with
+// T::Make. The future is ready when the object exists.
 template <typename T, typename... Args>
 Future<RRef<T>> Create(Agent& agent, const Target& worker, Args&&... args) {
-  using Index = internal::IndexIn<&T::Make, typename T::Exports>;
-  static_assert(Index::kFound, "T::Make is not in the class's Exports");
-  static_assert(std::is_same_v<internal::ResultType<&T::Make>, T>,
+  constexpr auto kMake = internal::MakerOf<T>();
+  using Index = internal::IndexIn<kMake, T>;
+  static_assert(Index::kFound,
+                "the class's Exports list neither a constructor nor T::Make");
+  static_assert(std::is_same_v<internal::ResultType<kMake>, T>,
                 "T::Make must give StatusOr<unique_ptr<T>>, unique_ptr<T> or "
                 "shared_ptr<T>");
-  RRef<T> rref(internal::RemoteCall<&T::Make>(
+  RRef<T> rref(internal::RemoteCall<kMake>(
       {.agent = agent.core(),
        .to = worker,
        .method = {internal::TypeId<T>(), Index::kIndex},

@@ -17,53 +17,14 @@
 #include "core/future.h"
 #include "rpc/call_context.h"
 #include "rpc/codec.h"
+#include "rpc/exports.h"
 #include "rpc/held_bytes.h"
 #include "rpc/object_lock.h"
 #include "rpc/type_name.h"
 
 // The templates behind exported methods: they analyze signatures, check a
 // call's arguments against them and run methods at the owner.
-namespace baton::rpc {
-
-// The methods of a class that other workers may call:
-//   using Exports = rpc::Methods<&Stage::Make, &Stage::Forward>;
-// A static factory among them, which returns StatusOr<unique_ptr<Stage>> or
-// shared_ptr<Stage>, makes objects for other workers (rpc::Create).
-//
-// Calls of one object run one at a time, except that calls of const methods and
-// of methods listed as kConcurrent run beside each other. A call holds its
-// object until the handler returns, even if the handler returns a Future that
-// is not ready. Calls that a handler makes may come back to its object
-// (docs/thread_model.md). If the class has device() and dtype() (HasDevice), as
-// nn::Module has, argument tensors are moved to that device and Variables are
-// cast to that dtype.
-template <auto... kMethods>
-struct Methods {
-  static constexpr size_t kCount = sizeof...(kMethods);
-};
-
-// Lists a method that is not const but may run beside others of its object,
-// because it has locks of its own or waits for another call of the same object:
-//   using Exports = rpc::Methods<&Queue::Make, rpc::kConcurrent<&Queue::Pop>,
-//                                rpc::kConcurrent<&Queue::Push>>;
-template <auto kMethod>
-struct ConcurrentMethod {};
-template <auto kMethod>
-inline constexpr ConcurrentMethod<kMethod> kConcurrent{};
-
-namespace internal {
-
-// One entry of a list of Methods.
-template <auto kEntry, typename = std::remove_cv_t<decltype(kEntry)>>
-struct Listed {
-  static constexpr auto kMethod = kEntry;
-  static constexpr bool kIsConcurrent = false;
-};
-template <auto kEntry, auto kInner>
-struct Listed<kEntry, ConcurrentMethod<kInner>> {
-  static constexpr auto kMethod = kInner;
-  static constexpr bool kIsConcurrent = true;
-};
+namespace baton::rpc::internal {
 
 // A class or function, as a hash of its name, and the index of a method in it.
 struct MethodKey {
@@ -181,30 +142,6 @@ using Given = typename baton::internal::Unwrapped<
     std::remove_cvref_t<typename Signature<decltype(kMethod)>::Return>>::Type;
 template <auto kMethod>
 using ResultType = typename Pointee<Given<kMethod>>::Type;
-
-template <auto kA, auto kB>
-inline constexpr bool kSameMethod =
-    std::is_same_v<std::integral_constant<decltype(kA), kA>,
-                   std::integral_constant<decltype(kB), kB>>;
-
-// The index of a method in a list, or the list's length if it is not in it.
-template <auto kMethod, typename List>
-struct IndexIn;
-template <auto kMethod, auto... kAll>
-struct IndexIn<kMethod, Methods<kAll...>> {
-  static constexpr uint32_t kIndex = [] {
-    uint32_t index = 0;
-    (void)((kSameMethod<kMethod, Listed<kAll>::kMethod> || (++index, false)) ||
-           ...);
-    return index;
-  }();
-  static constexpr bool kFound = kIndex < sizeof...(kAll);
-};
-
-template <typename T>
-concept HasExports = requires {
-  typename T::Exports;
-};
 
 // A class whose objects tell their device and, optionally, their dtype.
 template <typename T>
@@ -355,5 +292,4 @@ void Invoke(CallContext& context, Decoder& arguments, void* object,
   }
 }
 
-}  // namespace internal
-}  // namespace baton::rpc
+}  // namespace baton::rpc::internal

@@ -96,7 +96,7 @@ class Registry {
   }
   template <typename T, auto... kEntries>
   static std::vector<Method> MethodsOf(Methods<kEntries...>*) {
-    return {ListedMethodOf<T, internal::Listed<kEntries>>()...};
+    return {ListedMethodOf<T, internal::Listed<T, kEntries>>()...};
   }
   static uint64_t DigestOf(uint64_t id, const Type& type, uint64_t seed);
   void AddType(uint64_t id, std::string name, std::vector<Method> methods);

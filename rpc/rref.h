@@ -50,7 +50,7 @@ HandlePtr DecodeHandle(Decoder& decoder, const ValueType& type);
 
 template <typename T, auto kMethod>
 struct MethodOf {
-  using Index = IndexIn<kMethod, typename T::Exports>;
+  using Index = IndexIn<kMethod, T>;
   static_assert(Index::kFound, "the method is not in the class's Exports");
   static_assert(
       !std::is_void_v<typename Signature<decltype(kMethod)>::Class>,

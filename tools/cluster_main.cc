@@ -3,6 +3,9 @@
 
 #include "tools/cluster_main.h"
 
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "tools/cluster_flags.h"
 #include "tools/command_line.h"
@@ -11,6 +14,20 @@
 
 namespace baton::tools::internal {
 namespace {
+
+// "usage: baton-run --workers=2 --worker_program=rl -- rl", on two lines if
+// that is longer than one.
+std::string UsageOf(const ClusterProgram& program, const std::string& name) {
+  const std::string launch =
+      absl::StrCat("usage: baton-run --workers=", program.workers,
+                   " --worker_program=", name, " --");
+  const std::string own = absl::StrCat(
+      name, program.arguments.empty() ? "" : " ", program.arguments);
+  constexpr size_t kWidth = 80;
+  const bool fits = launch.size() + 1 + own.size() <= kWidth;
+  return absl::StrCat(launch, fits ? " " : "\n           ", own, "\n",
+                      program.about);
+}
 
 absl::Status RunProcess(const ClusterProgram& program,
                         const JoinFunction& join) {
@@ -39,7 +56,9 @@ absl::Status RunProcess(const ClusterProgram& program,
 
 int ClusterMain(int argc, char** argv, const ClusterProgram& program,
                 const JoinFunction& join) {
-  ParseFlagsAloneOrExit(argc, argv, program.usage);
+  ParseFlagsAloneOrExit(
+      argc, argv,
+      UsageOf(program, std::filesystem::path(argv[0]).filename().string()));
   return ExitCode(RunProcess(program, join));
 }
 

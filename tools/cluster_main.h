@@ -20,7 +20,11 @@ namespace baton::tools {
 // A program of which all processes of a cluster run: baton-run starts it as the
 // trainer and, by --worker_program, as the workers.
 struct ClusterProgram {
-  std::string usage = {};  // the first lines of --help
+  // The first line of --help is how baton-run starts the program with this many
+  // workers and these arguments; what it does follows.
+  int workers = 1;
+  std::string arguments = {};
+  std::string about = {};
   // Runs in the process named "trainer"; the others serve until a signal ends
   // them. Exceptions become a status.
   std::function<absl::Status(rpc::Agent&)> train = {};
@@ -46,7 +50,7 @@ int ClusterMain(int argc, char** argv, const ClusterProgram& program,
 //
 //   int main(int argc, char** argv) {
 //     return baton::tools::ClusterMain<Layer>(
-//         argc, argv, {.usage = "usage: ...", .train = Train});
+//         argc, argv, {.workers = 2, .about = "Trains ...", .train = Train});
 //   }
 template <typename... Parts>
 int ClusterMain(int argc, char** argv, const ClusterProgram& program) {

@@ -119,9 +119,7 @@ class Trainee {
 
   models::ResNet& model() { return *model_; }
   optim::Any& optimizer() { return optimizer_; }
-  TrainingLog::RateOf rate() const {
-    return [rate = optimizer_.lr()](int64_t) { return rate; };
-  }
+  double rate() const { return optimizer_.lr(); }
   // Throws Error.
   Variable Loss(const dist::ElasticTraining::Share& share) {
     const auto batch = make_(share.epoch, share.samples);

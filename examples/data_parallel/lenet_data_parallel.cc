@@ -54,9 +54,7 @@ ABSL_FLAG(uint64_t, seed, 1, "of weights and order of the images");
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=2 --worker_program=lenet_data_parallel --\n"
-    "           lenet_data_parallel --data=FILE [FLAGS]\n"
+constexpr char kAbout[] =
     "Trains a LeNet data-parallel by hand, and times ways to all-reduce.\n"
     "Default: --optimizer=sgd --lr=0.1.";
 
@@ -196,8 +194,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Devices& devices,
   Measurement measurement;
   measurement.variant = variant;
   std::vector<double> losses;
-  TrainingLog log(variant, "images",
-                  [rate = task.optimizer.lr](int64_t) { return rate; });
+  TrainingLog log(variant, "images", task.optimizer.lr);
   double seconds = 0, reducing = 0;
   for (int64_t i = 0; i < absl::GetFlag(FLAGS_epochs); ++i) {
     LeNetEpoch epoch;
@@ -269,7 +266,9 @@ absl::Status Run(rpc::Agent& agent) {
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain<baton::examples::LeNetDevice>(
       argc, argv,
-      {.usage = baton::examples::kUsage,
+      {.workers = 2,
+       .arguments = "--data=FILE [FLAGS]",
+       .about = baton::examples::kAbout,
        .train = baton::examples::Run,
        .check = baton::examples::CheckFlags});
 }

@@ -62,7 +62,7 @@ absl::StatusOr<Measurement> Measure(const std::string& variant,
   measurement.items = batch.inputs.dim(0);
   std::vector<double> losses;
   Progress progress(variant, measurement.item, steps);
-  TrainingLog log(variant, measurement.item, [rate](int64_t) { return rate; });
+  TrainingLog log(variant, measurement.item, rate);
   TrainSteps training(model, [&](const TrainSteps::Done& step) {
     losses.push_back(step.loss);
     if (static_cast<int64_t>(losses.size()) > warm_up)

@@ -84,9 +84,7 @@ ABSL_FLAG(uint64_t, seed, 0, "of weights and images");
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=2 --worker_program=resnet50_ddp --\n"
-    "           resnet50_ddp [FLAGS]\n"
+constexpr char kAbout[] =
     "Trains a ResNet of which every worker has a copy, each on its own "
     "images.\n"
     "Default: --optimizer=sgd --lr=0.01 --momentum=0.9.";
@@ -333,8 +331,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
   std::vector<ReplicaSteps> timed;
   {
     Progress progress(variant, "images", calls);
-    TrainingLog log(variant, "images",
-                    [rate = task.optimizer.lr](int64_t) { return rate; });
+    TrainingLog log(variant, "images", task.optimizer.lr);
     for (int64_t i = 0; i < calls; ++i) {
       const bool traced = !trace.empty() && i + 1 == warm_up;
       ASSIGN_OR_RETURN(const ReplicaSteps steps,
@@ -377,7 +374,9 @@ absl::Status Run(rpc::Agent& agent) {
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain<baton::examples::Replica>(
       argc, argv,
-      {.usage = baton::examples::kUsage,
+      {.workers = 2,
+       .arguments = "[FLAGS]",
+       .about = baton::examples::kAbout,
        .train = baton::examples::Run,
        .check = baton::examples::CheckFlags});
 }

@@ -52,9 +52,7 @@ ABSL_FLAG(std::vector<std::string>, variants, {"ddp"},
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=3 --worker_program=ddp_rpc_hybrid --\n"
-    "           ddp_rpc_hybrid --data=FILE\n"
+constexpr char kAbout[] =
     "Trains a language model over words. The embedding is at parameter\n"
     "servers; each trainer has a copy of the rest, and learns from its own\n"
     "columns of the text.\n"
@@ -268,7 +266,7 @@ absl::Status TrainAll(rpc::Agent& agent, HybridTraining& training,
       TextColumns(texts.training, reading.columns).pieces(reading.length);
   Progress progress(variant, "words", steps);
   ASSIGN_OR_RETURN(const optim::AnyOptions rest, RestOptimizer());
-  TrainingLog log(variant, "words", [rate = rest.lr](int64_t) { return rate; });
+  TrainingLog log(variant, "words", rest.lr);
   // The first step is the slowest.
   const int64_t traced =
       absl::GetFlag(FLAGS_trace).empty() ? 0 : std::min<int64_t>(2, steps);
@@ -343,7 +341,9 @@ absl::Status Run(rpc::Agent& agent) {
 
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain(argc, argv,
-                                   {.usage = baton::examples::kUsage,
+                                   {.workers = 3,
+                                    .arguments = "--data=FILE",
+                                    .about = baton::examples::kAbout,
                                     .train = baton::examples::Run,
                                     .check = baton::examples::CheckFlags,
                                     .add = baton::examples::RegisterHybrid});

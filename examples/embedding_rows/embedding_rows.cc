@@ -64,9 +64,7 @@ ABSL_FLAG(uint64_t, seed, 1, "of rows and keys");
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=5 --worker_program=embedding_rows --\n"
-    "           embedding_rows --clients=1,4 --load=read,update,train\n"
+constexpr char kAbout[] =
     "Measures how many rows of an embedding table at servers are read and\n"
     "updated a second.\n"
     "Default: --optimizer=sgd --lr=0.01.";
@@ -224,7 +222,9 @@ absl::Status Run(rpc::Agent& agent) {
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain(
       argc, argv,
-      {.usage = baton::examples::kUsage,
+      {.workers = 5,
+       .arguments = "--clients=1,4 --load=read,update,train",
+       .about = baton::examples::kAbout,
        .train = baton::examples::Run,
        .check = baton::examples::CheckFlags,
        .add = baton::examples::RegisterRowClients});

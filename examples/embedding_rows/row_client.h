@@ -14,7 +14,7 @@
 #include "models/distributed/server/client.h"
 #include "models/distributed/server/directory.h"
 #include "rpc/call_context.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 #include "rpc/registry.h"
 
 namespace baton::examples {

@@ -64,8 +64,7 @@ absl::Status Main() {
   const int steps = absl::GetFlag(FLAGS_steps);
   BagOfWords model(options);
   optim::Sgd sgd(model.Parameters(), {.lr = 2, .momentum = 0.9});
-  TrainingLog log("mixed_device", "sentences",
-                  [rate = sgd.lr()](int64_t) { return rate; });
+  TrainingLog log("mixed_device", "sentences", sgd.lr());
   Generator generator(7);
   std::printf("embedding on %s, linear layer on %s\n",
               options.table.ToString().c_str(),

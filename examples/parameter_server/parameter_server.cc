@@ -54,9 +54,7 @@ ABSL_FLAG(std::string, gradients, "",
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=3 --worker_program=parameter_server --\n"
-    "           parameter_server --data=IMAGES --mode=bsp,ssp,async\n"
+constexpr char kAbout[] =
     "Trains a LeNet by trainers that push gradients to parameter servers.\n"
     "Default: --optimizer=sgd --lr=0.1.";
 
@@ -129,8 +127,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(run.saving, SavingFromFlags());
   RETURN_IF_ERROR(PrepareToSave(run.saving));
   Curve shown{.name = mode};
-  TrainingLog log(mode, "updates",
-                  [rate = OptimizerOfServers()->lr](int64_t) { return rate; });
+  TrainingLog log(mode, "updates", OptimizerOfServers()->lr);
   int64_t told = 0;  // the last version that was printed
   ASSIGN_OR_RETURN(
       const AccuracyCurve curve,
@@ -204,9 +201,12 @@ absl::Status Run(rpc::Agent& agent) {
 }  // namespace baton::examples
 
 int main(int argc, char** argv) {
-  return baton::tools::ClusterMain(argc, argv,
-                                   {.usage = baton::examples::kUsage,
-                                    .train = baton::examples::Run,
-                                    .check = baton::examples::CheckFlags,
-                                    .add = baton::examples::RegisterTrainers});
+  return baton::tools::ClusterMain(
+      argc, argv,
+      {.workers = 3,
+       .arguments = "--data=IMAGES --mode=bsp,ssp,async",
+       .about = baton::examples::kAbout,
+       .train = baton::examples::Run,
+       .check = baton::examples::CheckFlags,
+       .add = baton::examples::RegisterTrainers});
 }

@@ -63,9 +63,7 @@ ABSL_FLAG(absl::Duration, report_every, absl::Seconds(2),
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=4 --worker_program=parameter_server_batch --\n"
-    "           parameter_server_batch --data=IMAGES\n"
+constexpr char kAbout[] =
     "Trains a ResNet by a server that steps once for the gradients of several\n"
     "trainers; one that is lost or late holds up nobody for long.\n"
     "Default: --optimizer=sgd --lr=0.1 --momentum=0.9.";
@@ -227,7 +225,9 @@ absl::Status Run(rpc::Agent& agent) {
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain(
       argc, argv,
-      {.usage = baton::examples::kUsage,
+      {.workers = 4,
+       .arguments = "--data=IMAGES",
+       .about = baton::examples::kAbout,
        .train = baton::examples::Run,
        .check = baton::examples::CheckFlags,
        .add = baton::examples::RegisterBatchTraining});

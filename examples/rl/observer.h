@@ -11,7 +11,7 @@
 #include "core/future.h"
 #include "examples/rl/policy_agent.h"
 #include "rpc/call_context.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 #include "rpc/registry.h"
 #include "rpc/rref.h"
 

@@ -12,7 +12,7 @@
 #include "core/mutex.h"
 #include "examples/rl/policy.h"
 #include "rpc/agent.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 namespace baton::examples {
 

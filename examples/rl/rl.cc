@@ -53,8 +53,7 @@ ABSL_FLAG(std::vector<std::string>, observers, {"0"},
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=8 --worker_program=rl -- rl\n"
+constexpr char kAbout[] =
     "Learns to balance a pole: the workers play, and ask the trainer for "
     "every\n"
     "action. Workers may be lost and join meanwhile.\n"
@@ -92,9 +91,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
                                   std::vector<Curve>& curves) {
   ASSIGN_OR_RETURN(const ReinforceOptions options, OptionsFor(inference));
   Curve shown{.name = inference};
-  TrainingLog log(
-      inference, "episodes",
-      [rate = options.policy.optimizer.lr](int64_t) { return rate; });
+  TrainingLog log(inference, "episodes", options.policy.optimizer.lr);
   int64_t told = 0;  // the last episodes that were printed
   ASSIGN_OR_RETURN(
       const Trained trained, Reinforce(agent, options, [&](const Round& round) {
@@ -188,7 +185,8 @@ absl::Status Run(rpc::Agent& agent) {
 
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain(argc, argv,
-                                   {.usage = baton::examples::kUsage,
+                                   {.workers = 8,
+                                    .about = baton::examples::kAbout,
                                     .train = baton::examples::Run,
                                     .check = baton::examples::CheckFlags,
                                     .add = baton::examples::RegisterObservers});

@@ -41,8 +41,7 @@ ABSL_FLAG(std::vector<std::string>, variants, {"remote"},
 namespace baton::examples {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: baton-run --workers=1 --worker_program=rnn -- rnn --data=FILE\n"
+constexpr char kAbout[] =
     "Trains a language model over words, whose embedding and decoder are at a\n"
     "worker and whose LSTM is here. When the worker is lost another one goes "
     "on,\n"
@@ -143,7 +142,9 @@ absl::Status Run(rpc::Agent& agent) {
 
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain(argc, argv,
-                                   {.usage = baton::examples::kUsage,
+                                   {.workers = 1,
+                                    .arguments = "--data=FILE",
+                                    .about = baton::examples::kAbout,
                                     .train = baton::examples::Run,
                                     .check = baton::examples::CheckFlags,
                                     .add = baton::examples::RegisterWordModel});

@@ -13,7 +13,7 @@
 #include "models/nn/embedding.h"
 #include "models/nn/linear.h"
 #include "models/nn/module.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 namespace baton::examples {
 

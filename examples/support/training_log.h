@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "examples/support/event_file.h"
@@ -27,6 +28,9 @@ class TrainingLog {
   // the first step; it is above 1 for a resumed training.
   TrainingLog(const std::string& run, std::string items, RateOf rate,
               int64_t first = 1);
+  // The same for a rate that does not change.
+  TrainingLog(const std::string& run, std::string items, double rate)
+      : TrainingLog(run, std::move(items), [rate](int64_t) { return rate; }) {}
 
   // Call this after each step: writes "loss", "rate", and "<items> per second"
   // since the step before.

@@ -62,8 +62,7 @@ absl::Status Train(rpc::Agent& agent) {
   const Device here = agent.self().compute.device;
   const Tensor inputs = RandNormal({64, 16}, generator).To(here);
   const Tensor labels = RandInt(0, 4, {64}, generator).To(here);
-  examples::TrainingLog log("torch_pipeline", "rows",
-                            [](int64_t) { return 0.02; });
+  examples::TrainingLog log("torch_pipeline", "rows", 0.02);
   for (int step = 1; step <= absl::GetFlag(FLAGS_steps); ++step) {
     ASSIGN_OR_RETURN(const auto result, pipeline->Step(adam, inputs, labels));
     if (step % 10 == 0) std::printf("step %d: loss %.4f\n", step, result.loss);
@@ -82,9 +81,8 @@ absl::Status Train(rpc::Agent& agent) {
 int main(int argc, char** argv) {
   return baton::tools::ClusterMain<baton::Block>(
       argc, argv,
-      {.usage = "usage: baton-run --workers=2 --worker_program=torch_pipeline "
-                "-- torch_pipeline\nTrains two modules of PyTorch as a "
-                "pipeline over two workers.",
+      {.workers = 2,
+       .about = "Trains two modules of PyTorch as a pipeline over two workers.",
        .train = baton::Train,
        .check = [] { return baton::tools::AtLeast(1, FLAGS_steps); }});
 }

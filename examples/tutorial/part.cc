@@ -14,13 +14,6 @@ Part::Part(uint64_t seed, int64_t in, int64_t hidden, int64_t out) {
   second_ = &MakeModule<baton::nn::Linear>("second", hidden, out, generator);
 }
 
-absl::StatusOr<std::unique_ptr<Part>> Part::Make(uint64_t seed, int64_t in,
-                                                 int64_t hidden, int64_t out) {
-  if (in < 1 || hidden < 1 || out < 1)
-    return absl::InvalidArgumentError("a layer needs 1 unit or more");
-  return std::make_unique<Part>(seed, in, hidden, out);
-}
-
 baton::Variable Part::Forward(const baton::Variable& x) {
   return second_->Forward(baton::autograd::Tanh(first_->Forward(x)));
 }

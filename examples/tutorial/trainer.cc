@@ -6,19 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "baton/autograd/distributed/context.h"
-#include "baton/core/ops/arithmetic.h"
-#include "baton/core/random.h"
-#include "baton/core/status.h"
-#include "baton/models/distributed/join.h"
-#include "baton/models/distributed/module.h"
-#include "baton/models/distributed/pipeline.h"
-#include "baton/models/nn/loss.h"
-#include "baton/optim/adam.h"
-#include "baton/optim/distributed/optimizer.h"
-#include "baton/rpc/cluster.h"
-#include "baton/tools/cluster_flags.h"
-#include "baton/tools/command_line.h"
+#include "baton/tools/program.h"
 #include "part.h"
 
 namespace {

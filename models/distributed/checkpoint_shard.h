@@ -17,7 +17,7 @@
 #include "core/mutex.h"
 #include "models/distributed/worker_state.h"
 #include "rpc/agent.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 namespace baton::dist {
 

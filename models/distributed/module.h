@@ -65,10 +65,9 @@ void RegisterModule(rpc::Registry& registry) {
   static_assert(std::is_base_of_v<nn::Module, M>,
                 "the class is no nn::Module; registry.Add<T>() takes any class "
                 "with Exports");
-  static_assert(
-      requires { &M::Make; },
-      "the module cannot be made from afar: add `static "
-      "std::unique_ptr<M> Make(...);`");
+  static_assert(rpc::internal::CanBeMade<M>,
+                "the module cannot be made from afar: list a constructor in "
+                "its Exports, `rpc::kConstructor<int64_t, int64_t>`");
   module_calls::WithParametersOfMake<M>([&]<typename... P>() {
     registry.AddFunction<&module_calls::Make<M, P...>>();
   });
@@ -93,7 +92,8 @@ void RegisterModuleHook(rpc::Registry& registry) {
   registry.AddFunction<&module_calls::AddHook<M, kHook>>();
 }
 
-// A module that lives at a worker, used from here. M exports Make and Forward:
+// A module that lives at a worker, used from here. M exports a constructor, or
+// Make, and Forward:
 //
 //   ASSIGN_OR_RETURN(auto front, dist::Module<Front>::Create(agent, "bob",
 //   spec)
@@ -108,8 +108,8 @@ class Module {
   Module(rpc::Agent& agent, RRef<M> module)
       : agent_(&agent), module_(std::move(module)) {}
 
-  // Makes a module at the worker by M::Make(args...), on the worker's own
-  // device.
+  // Makes a module at the worker from `args`, as rpc::Create does, on the
+  // worker's own device.
   template <typename... Args>
   static Future<Module> Create(rpc::Agent& agent, const rpc::Target& worker,
                                Args&&... args) {

@@ -43,18 +43,20 @@ void Place(nn::Module& module, const Placement& placement,
 // The functions that any module supports remotely, besides its own exports.
 namespace module_calls {
 
-// Calls M::Make and moves the module to its device before anybody can use it.
+// Makes an M as rpc::Create does, and moves it to its device before anybody can
+// use it.
 template <typename M, typename... P>
 absl::StatusOr<std::shared_ptr<M>> Make(rpc::CallContext& call,
                                         const Placement& placement,
                                         P... arguments) {
+  constexpr auto kMake = rpc::internal::MakerOf<M>();
   absl::StatusOr<std::shared_ptr<M>> made = [&] {
-    if constexpr (rpc::internal::Signature<decltype(&M::Make)>::kTakesContext) {
+    if constexpr (rpc::internal::Signature<
+                      decltype(rpc::internal::MakerOf<M>())>::kTakesContext) {
       return absl::StatusOr<std::shared_ptr<M>>(
-          M::Make(call, std::move(arguments)...));
+          kMake(call, std::move(arguments)...));
     } else {
-      return absl::StatusOr<std::shared_ptr<M>>(
-          M::Make(std::move(arguments)...));
+      return absl::StatusOr<std::shared_ptr<M>>(kMake(std::move(arguments)...));
     }
   }();
   if (made.ok() && *made != nullptr) Place(**made, placement, call.compute());
@@ -79,10 +81,12 @@ autograd::HookHandle AddTo(nn::Module& module) {
   }
 }
 
-// Calls `fn.template operator()<P...>()` with the parameters of M::Make.
+// Calls `fn.template operator()<P...>()` with the parameters by which an M is
+// made.
 template <typename M, typename Fn>
 auto WithParametersOfMake(Fn fn) {
-  using Tuple = typename rpc::internal::Signature<decltype(&M::Make)>::Tuple;
+  using Tuple = typename rpc::internal::Signature<
+      decltype(rpc::internal::MakerOf<M>())>::Tuple;
   return [&]<typename... P>(std::tuple<P...>*) {
     return fn.template operator()<P...>();
   }(static_cast<Tuple*>(nullptr));

@@ -316,9 +316,10 @@ absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
     others.erase(others.begin() + static_cast<long>(from));
     ASSIGN_OR_RETURN(
         std::vector<LinkCosts> measured,
-        agent
-            .Async<&profile_calls::MeasureLinks>(
-                workers[from], rpc::CallOptions{.timeout = timeout}, others)
+        rpc::OrNameMissing(
+            agent.Async<&profile_calls::MeasureLinks>(
+                workers[from], rpc::CallOptions{.timeout = timeout}, others),
+            "ProfileLinks", "call dist::RegisterLinks(registry) before joining")
             .Await(kNoLimit));
     if (measured.size() != others.size()) {
       return absl::InternalError(absl::StrCat(workers[from], " measured ",

@@ -14,13 +14,16 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "models/distributed/module.h"
+#include "models/distributed/module_calls.h"
 #include "models/distributed/step_plan.h"
 #include "models/distributed/workload.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
 #include "rpc/call_context.h"
+#include "rpc/unregistered.h"
 
 // Measures what the units of a model (models/units.h) and the links between the
 // workers cost in a cluster. A plan (partition.h) is made from the result.
@@ -126,9 +129,8 @@ absl::StatusOr<Profile> Measure(rpc::CallContext& call,
   std::vector<std::shared_ptr<nn::Module>> modules;
   for (size_t i = 0; i < units.size(); ++i) {
     ASSIGN_OR_RETURN(std::shared_ptr<M> module,
-                     M::Make(options, cuts, static_cast<int>(i)));
-    RETURN_IF_ERROR(
-        CatchErrors([&] { Place(*module, Placement{}, call.compute()); }));
+                     module_calls::Make<M>(call, Placement{}, options, cuts,
+                                           static_cast<int>(i)));
     modules.push_back(std::move(module));
   }
   return MeasureUnits(units, modules, request);
@@ -167,10 +169,15 @@ absl::StatusOr<ClusterProfile> ProfileCluster(
     rpc::Agent& agent, const std::vector<std::string>& workers,
     const profile_calls::OptionsOf<M>& options, const ProfileRequest& request,
     std::chrono::milliseconds timeout) {
+  const std::string type = rpc::internal::TypeName<M>();
   std::vector<Future<Profile>> measuring;
   for (const std::string& worker : workers) {
-    measuring.push_back(agent.Async<&profile_calls::Measure<M>>(
-        worker, rpc::CallOptions{.timeout = timeout}, options, request));
+    measuring.push_back(rpc::OrNameMissing(
+        agent.Async<&profile_calls::Measure<M>>(
+            worker, rpc::CallOptions{.timeout = timeout}, options, request),
+        absl::StrCat("ProfileCluster<", type, ">"),
+        absl::StrCat("call dist::RegisterProfile<", type,
+                     ">(registry) before joining")));
   }
   ClusterProfile profile;
   ASSIGN_OR_RETURN(profile.workers, WaitAll(measuring).Await(kNoLimit));

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "models/resnet.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 namespace baton::dist {
 

@@ -16,7 +16,7 @@
 #include "core/checkpoint.h"
 #include "core/mutex.h"
 #include "rpc/call_context.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 #include "rpc/worker.h"
 
 namespace baton::dist {

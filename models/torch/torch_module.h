@@ -25,10 +25,7 @@ namespace baton::nn {
 //   struct Front final : nn::TorchModule {
 //     Front() : TorchModule(torch::nn::Sequential(torch::nn::Linear(8, 4),
 //                                                 torch::nn::Tanh())) {}
-//     static std::unique_ptr<Front> Make() {
-//       return std::make_unique<Front>();
-//     }
-//     using Exports = rpc::Methods<&Front::Make, &Front::Forward>;
+//     using Exports = rpc::Methods<rpc::kConstructor<>, &Front::Forward>;
 //   };
 //
 // Parameters and buffers have torch's names, so both libraries can load a saved

@@ -44,9 +44,8 @@ constexpr int kContexts = 10;
 
 class Factor final : public nn::Module {
  public:
-  static std::unique_ptr<Factor> Make() { return std::make_unique<Factor>(); }
   Variable Forward(const Variable& x) override { return x * factor_; }
-  using Exports = rpc::Methods<&Factor::Make, &Factor::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Factor::Forward>;
 
  private:
   Variable& factor_ = RegisterParameter("factor", Tensor::Full({1}, 1));

@@ -82,6 +82,9 @@ class Packages(unittest.TestCase):
     def test_name_what_they_need(self):
         self.assertIn("baton", self.depends["baton-dev"])
         self.assertIn("libgrpc++-dev", self.depends["baton-dev"])
+        mpis = {"libmpich-dev", "libopenmpi-dev"}
+        self.assertEqual("lib/libbaton_mpi.a" in self.files["baton-dev"],
+                         not mpis.isdisjoint(self.depends["baton-dev"]))
         for name in ["baton", "baton-tools"]:  # of what they are linked with
             self.assertIn("libc6", self.depends[name])
             self.assertNotIn("libgrpc++-dev", self.depends[name])

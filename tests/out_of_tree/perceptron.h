@@ -10,7 +10,7 @@
 #include "baton/autograd/variable.h"
 #include "baton/models/nn/linear.h"
 #include "baton/models/nn/module.h"
-#include "baton/rpc/methods.h"
+#include "baton/rpc/exports.h"
 #include "baton/rpc/registry.h"
 
 // Two layers with a tanh between them; lives at a worker, trained from afar.

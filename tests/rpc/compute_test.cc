@@ -67,15 +67,13 @@ TEST(Compute, OfAMemberIsCheckedWhenItJoins) {
 // Has its tensors where it says.
 class Desk {
  public:
-  static std::unique_ptr<Desk> Make(const Device& device) {
-    return std::make_unique<Desk>(device);
-  }
   explicit Desk(Device device) : device_(device) {}
   Device device() const { return device_; }
   std::optional<DType> dtype() const { return std::nullopt; }
   Device WhereIs(const Tensor& x, int) { return x.device(); }
   int Count(int n) { return n + 1; }
-  using Exports = rpc::Methods<&Desk::Make, &Desk::WhereIs, &Desk::Count>;
+  using Exports = rpc::Methods<rpc::kConstructor<const Device&>, &Desk::WhereIs,
+                               &Desk::Count>;
 
  private:
   const Device device_;

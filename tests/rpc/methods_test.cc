@@ -32,10 +32,9 @@ static_assert(
     std::is_same_v<rpc::internal::ResultType<&Derived::Make>, Derived>);
 static_assert(std::is_same_v<rpc::internal::ResultType<&Counter::Check>, void>);
 static_assert(std::is_same_v<rpc::internal::ResultType<&Counter::AddTo>, int>);
-static_assert(
-    rpc::internal::IndexIn<&Derived::Inherited, Derived::Exports>::kIndex == 1);
-static_assert(
-    !rpc::internal::IndexIn<&Counter::NotExported, Counter::Exports>::kFound);
+static_assert(rpc::internal::IndexIn<&Derived::Inherited, Derived>::kIndex ==
+              1);
+static_assert(!rpc::internal::IndexIn<&Counter::NotExported, Counter>::kFound);
 
 TEST(Registry, NamesItsMethods) {
   rpc::Registry registry;

@@ -64,8 +64,6 @@ constexpr auto kTogether = 8s;  // two that may meet do before
 
 class OneDesk {
  public:
-  static std::unique_ptr<OneDesk> Make() { return std::make_unique<OneDesk>(); }
-
   bool Write() { return TheRoom()->Meet(kApart); }
   bool WriteBeside() { return TheRoom()->Meet(kTogether); }
   bool Read() const { return TheRoom()->Meet(kTogether); }
@@ -94,10 +92,12 @@ class OneDesk {
         .Await();
   }
 
-  using Exports = rpc::Methods<
-      &OneDesk::Make, &OneDesk::Write, rpc::kConcurrent<&OneDesk::WriteBeside>,
-      &OneDesk::Read, &OneDesk::Append, &OneDesk::Written, &OneDesk::Stay,
-      &OneDesk::Later, &OneDesk::AppendBy, &OneDesk::LookBy, &OneDesk::Cross>;
+  using Exports =
+      rpc::Methods<rpc::kConstructor<>, &OneDesk::Write,
+                   rpc::kConcurrent<&OneDesk::WriteBeside>, &OneDesk::Read,
+                   &OneDesk::Append, &OneDesk::Written, &OneDesk::Stay,
+                   &OneDesk::Later, &OneDesk::AppendBy, &OneDesk::LookBy,
+                   &OneDesk::Cross>;
 
  private:
   std::vector<int> written_;
@@ -105,7 +105,6 @@ class OneDesk {
 
 class Clerk {
  public:
-  static std::unique_ptr<Clerk> Make() { return std::make_unique<Clerk>(); }
   // Neither takes its CallContext.
   absl::Status AppendAt(RRef<OneDesk> desk) {
     // Two at a time, of which one waits for the other.
@@ -123,7 +122,7 @@ class Clerk {
     return status;
   }
   using Exports =
-      rpc::Methods<&Clerk::Make, &Clerk::AppendAt, &Clerk::AppendWithin>;
+      rpc::Methods<rpc::kConstructor<>, &Clerk::AppendAt, &Clerk::AppendWithin>;
 };
 
 absl::StatusOr<std::vector<int>> OneDesk::AppendBy(RRef<Clerk> clerk,

@@ -56,12 +56,11 @@ Future<int64_t> CountThem(rpc::CallContext& call,
 }
 // Keeps a handle beyond the call that brought it.
 struct Keeper {
-  static std::unique_ptr<Keeper> Make() { return std::make_unique<Keeper>(); }
   void Keep(RRef<Counter> counter) { kept = std::move(counter); }
   int Use() { return *kept.Async<&Counter::Add>(1).Await(); }
   RRef<Counter> Give() { return kept; }
-  using Exports =
-      rpc::Methods<&Keeper::Make, &Keeper::Keep, &Keeper::Use, &Keeper::Give>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Keeper::Keep, &Keeper::Use,
+                               &Keeper::Give>;
   RRef<Counter> kept;
 };
 

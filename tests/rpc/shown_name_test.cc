@@ -51,9 +51,8 @@ struct Thing {};
 template <typename T>
 class Box {
  public:
-  static std::unique_ptr<Box> Make() { return std::make_unique<Box>(); }
   absl::Status Open() { return absl::NotFoundError("it is empty"); }
-  using Exports = Methods<&Box::Make, &Box::Open>;
+  using Exports = Methods<rpc::kConstructor<>, &Box::Open>;
 };
 
 TEST(ShownName, IsInErrorsOfCallsAndInRRefs) {

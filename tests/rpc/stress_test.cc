@@ -49,9 +49,6 @@ void Hop(rpc::CallContext& call, int hops) {
 // of them have come. No thread waits.
 class Server {
  public:
-  static std::unique_ptr<Server> Make(int trainers) {
-    return std::make_unique<Server>(trainers);
-  }
   explicit Server(int trainers) : trainers_(trainers) {}
   Future<Tensor> Reduce(const Tensor& gradient) {
     Promise<Tensor> full;
@@ -72,7 +69,7 @@ class Server {
     full.Set(sum);
     return answer;
   }
-  using Exports = rpc::Methods<&Server::Make, &Server::Reduce>;
+  using Exports = rpc::Methods<rpc::kConstructor<int>, &Server::Reduce>;
 
  private:
   const int trainers_;

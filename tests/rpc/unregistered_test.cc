@@ -23,10 +23,7 @@ using testing::Fails;
 constexpr char kLine[] = "join by dist::Join<baton::Layer>(options)";
 
 struct Unlisted {
-  static std::unique_ptr<Unlisted> Make() {
-    return std::make_unique<Unlisted>();
-  }
-  using Exports = Methods<&Unlisted::Make>;
+  using Exports = Methods<rpc::kConstructor<>>;
 };
 int64_t Unknown() { return 0; }
 absl::StatusOr<int64_t> AskCarol(CallContext& call) {

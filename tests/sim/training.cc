@@ -49,7 +49,8 @@ void Training::Run(int64_t steps) {
   std::vector<std::unique_ptr<testing::NoisyStage>> modules;
   std::vector<Variable> parameters;
   for (int stage = 0; stage < stages_; ++stage) {
-    modules.push_back(testing::NoisyStage::Make(kWidth, kDrop, SeedOf(stage)));
+    modules.push_back(
+        std::make_unique<testing::NoisyStage>(kWidth, kDrop, SeedOf(stage)));
     for (const Variable& parameter : modules.back()->Parameters())
       parameters.push_back(parameter);
   }

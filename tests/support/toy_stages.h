@@ -24,10 +24,6 @@ namespace baton::testing {
 // Computes relu(x W + b), or x W + b.
 class DenseStage final : public nn::Module {
  public:
-  static std::unique_ptr<DenseStage> Make(int64_t in, int64_t out, bool relu,
-                                          uint64_t seed) {
-    return std::make_unique<DenseStage>(in, out, relu, seed);
-  }
   DenseStage(int64_t in, int64_t out, bool relu, uint64_t seed)
       : generator_(seed),
         linear_(MakeModule<nn::Linear>("linear", in, out, generator_)),
@@ -36,7 +32,9 @@ class DenseStage final : public nn::Module {
     Variable y = linear_.Forward(x);
     return relu_ ? autograd::Relu(y) : y;
   }
-  using Exports = rpc::Methods<&DenseStage::Make, &DenseStage::Forward>;
+  using Exports =
+      rpc::Methods<rpc::kConstructor<int64_t, int64_t, bool, uint64_t>,
+                   &DenseStage::Forward>;
 
  private:
   Generator generator_;
@@ -48,10 +46,6 @@ class DenseStage final : public nn::Module {
 // running statistics and, unless p is 0, draws random numbers.
 class NoisyStage final : public nn::Module {
  public:
-  static std::unique_ptr<NoisyStage> Make(int64_t width, double p,
-                                          uint64_t seed) {
-    return std::make_unique<NoisyStage>(width, p, seed);
-  }
   NoisyStage(int64_t width, double p, uint64_t seed)
       : generator_(seed),
         width_(width),
@@ -66,7 +60,8 @@ class NoisyStage final : public nn::Module {
     const Variable y = autograd::Reshape(norm_.Forward(images), {rows, width_});
     return dropout_ == nullptr ? y : dropout_->Forward(y);
   }
-  using Exports = rpc::Methods<&NoisyStage::Make, &NoisyStage::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<int64_t, double, uint64_t>,
+                               &NoisyStage::Forward>;
 
  private:
   Generator generator_;
@@ -80,9 +75,6 @@ class NoisyStage final : public nn::Module {
 class FragileStage final : public nn::Module {
  public:
   enum class Fault { kNone, kForward, kBackward, kWait, kWaitInBackward };
-  static std::unique_ptr<FragileStage> Make(Fault fault, int at_call) {
-    return std::make_unique<FragileStage>(fault, at_call);
-  }
   FragileStage(Fault fault, int at_call) : fault_(fault), at_call_(at_call) {}
 
   Variable Forward(const Variable& x) override {
@@ -112,7 +104,8 @@ class FragileStage final : public nn::Module {
   static Gate& TheGate() { return *TheGatePointer(); }
   static void ResetGate() { TheGatePointer() = std::make_unique<Gate>(); }
 
-  using Exports = rpc::Methods<&FragileStage::Make, &FragileStage::Forward>;
+  using Exports =
+      rpc::Methods<rpc::kConstructor<Fault, int>, &FragileStage::Forward>;
 
  private:
   static void Wait() {

@@ -18,7 +18,7 @@
 #include "models/nn/loss.h"
 #include "models/nn/loss_module.h"
 #include "models/nn/module.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 // Modules with several inputs and outputs, for tests of pipelines.
 namespace baton::testing {
@@ -44,9 +44,6 @@ class MixStage final : public nn::Module {
                         &Options::norm,        &Options::seed};
     }
   };
-  static std::unique_ptr<MixStage> Make(const Options& options) {
-    return std::make_unique<MixStage>(options);
-  }
   explicit MixStage(const Options& options)
       : options_(options), generator_(options.seed) {
     for (int32_t i = 0; i < options.outputs; ++i)
@@ -73,7 +70,7 @@ class MixStage final : public nn::Module {
     if (options_.passes_last) outputs.push_back(values.back());
     return outputs;
   }
-  using Exports = rpc::Methods<&MixStage::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<const Options&>>;
 
  private:
   static Variable Floating(const Variable& x) {
@@ -89,9 +86,6 @@ class MixStage final : public nn::Module {
 // mean square of the second.
 class TwoHeadLoss final : public nn::LossModule {
  public:
-  static std::unique_ptr<TwoHeadLoss> Make(double share) {
-    return std::make_unique<TwoHeadLoss>(share);
-  }
   explicit TwoHeadLoss(double share)
       : share_(RegisterParameter("share", Tensor::Full({1}, share))) {}
   Variable LossOfAll(const std::vector<Variable>& outputs,
@@ -103,7 +97,7 @@ class TwoHeadLoss final : public nn::LossModule {
                nn::MseLoss(outputs[1], Tensor::Zeros(outputs[1].shape(),
                                                      {.device = device()}));
   }
-  using Exports = rpc::Methods<&TwoHeadLoss::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<double>>;
 
  private:
   Variable& share_;

@@ -37,9 +37,6 @@ absl::StatusOr<Variable> Refuse(const Variable& x);
 // A parameter that lives at its worker.
 class Scale {
  public:
-  static std::unique_ptr<Scale> Make(double value) {
-    return std::make_unique<Scale>(value);
-  }
   explicit Scale(double value)
       : factor_(test::Put(Tensor::Full({2}, value)), true) {}
   Variable Forward(const Variable& x);
@@ -50,8 +47,9 @@ class Scale {
     factor_ = Variable(factor_.tensor().To(dtype), true);
   }
 
-  using Exports = rpc::Methods<&Scale::Make, &Scale::Forward, &Scale::Gradient,
-                               &Scale::HasGrad, &Scale::Lower>;
+  using Exports =
+      rpc::Methods<rpc::kConstructor<double>, &Scale::Forward, &Scale::Gradient,
+                   &Scale::HasGrad, &Scale::Lower>;
 
  private:
   Variable factor_;

@@ -36,9 +36,6 @@ constexpr size_t kStages = 3;
 // which of the two required a gradient.
 class MaskedStage final : public nn::Module {
  public:
-  static std::unique_ptr<MaskedStage> Make(int32_t stage) {
-    return std::make_unique<MaskedStage>(stage);
-  }
   explicit MaskedStage(int32_t stage)
       : stage_(static_cast<size_t>(stage)),
         generator_(static_cast<uint64_t>(stage)),
@@ -62,7 +59,7 @@ class MaskedStage final : public nn::Module {
   static void Reset() {
     for (Counts& counts : Wanted()) counts.of_x = counts.of_mask = 0;
   }
-  using Exports = rpc::Methods<&MaskedStage::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<int32_t>>;
 
  private:
   const size_t stage_;
@@ -137,7 +134,7 @@ TEST(Constants, OfOneProcessGetNoGradientsEither) {
   MaskedStage::Reset();
   std::vector<DeviceStage> stages;
   for (int32_t i = 0; i < static_cast<int32_t>(kStages); ++i)
-    stages.push_back({MaskedStage::Make(i), test::TestDevice()});
+    stages.push_back({std::make_unique<MaskedStage>(i), test::TestDevice()});
   DevicePipeline pipeline(
       stages, {.split_size = kRows / 2, .loss = Loss::kCrossEntropy});
   pipeline.Step(MakeBatch(), Labels());

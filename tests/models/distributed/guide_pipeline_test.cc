@@ -43,13 +43,12 @@ constexpr int64_t kWidth = MixStage::kWidth;
 // [decoder]
 class Decoder final : public baton::nn::Module {
  public:
-  static std::unique_ptr<Decoder> Make() { return std::make_unique<Decoder>(); }
   std::vector<baton::Variable> ForwardAll(
       const std::vector<baton::Variable>& values) override {
     // Of the stage before, and what skipped it.
     return {head_(values[0] + values[1])};
   }
-  using Exports = baton::rpc::Methods<&Decoder::Make>;
+  using Exports = baton::rpc::Methods<baton::rpc::kConstructor<>>;
 
  private:
   baton::Generator generator_{5};
@@ -63,10 +62,7 @@ class Head final : public nn::Module {
  public:
   explicit Head(uint64_t seed) : generator_(seed) {}
   Variable Forward(const Variable& x) override { return head_(x); }
-  static std::unique_ptr<Head> Make(uint64_t seed) {
-    return std::make_unique<Head>(seed);
-  }
-  using Exports = rpc::Methods<&Head::Make, &Head::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<uint64_t>, &Head::Forward>;
 
  private:
   Generator generator_;

@@ -36,22 +36,18 @@ using Joined = absl::StatusOr<std::unique_ptr<rpc::Agent>>;
 // A class that is no module.
 class Tally {
  public:
-  static std::unique_ptr<Tally> Make() { return std::make_unique<Tally>(); }
   int64_t Add(int64_t n) { return sum_ += n; }
-  using Exports = rpc::Methods<&Tally::Make, &Tally::Add>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Tally::Add>;
 
  private:
   int64_t sum_ = 0;
 };
 
 struct SquareLoss final : nn::LossModule {
-  static std::unique_ptr<SquareLoss> Make() {
-    return std::make_unique<SquareLoss>();
-  }
   Variable Loss(const Variable& outputs, const Tensor& targets) override {
     return nn::MseLoss(outputs, targets);
   }
-  using Exports = rpc::Methods<&SquareLoss::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<>>;
 };
 
 int64_t Twice(int64_t n) { return 2 * n; }

@@ -37,13 +37,12 @@ class Factor final : public nn::Module {
 // y = 9 x, by two parts.
 class Factors final : public nn::Module {
  public:
-  static std::unique_ptr<Factors> Make() { return std::make_unique<Factors>(); }
   Factors() {
     parts_.Emplace<Factor>();
     parts_.Emplace<Factor>();
   }
   Variable Forward(const Variable& x) override { return parts_(x); }
-  using Exports = rpc::Methods<&Factors::Make, &Factors::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Factors::Forward>;
 
  private:
   nn::Sequential& parts_ = MakeModule<nn::Sequential>("parts");
@@ -149,11 +148,10 @@ std::vector<Tensor> NoGradient(const std::vector<Tensor>& of_values,
 // Of x and y: x y and x, without a Forward.
 class Pair final : public nn::Module {
  public:
-  static std::unique_ptr<Pair> Make() { return std::make_unique<Pair>(); }
   Variables ForwardAll(const Variables& values) override {
     return {values.at(0) * values.at(1) * factor_, values.at(0)};
   }
-  using Exports = rpc::Methods<&Pair::Make, &Pair::ForwardAll>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Pair::ForwardAll>;
 
  private:
   Variable& factor_ = RegisterParameter("factor", Tensor::Full({1}, 1));
@@ -162,14 +160,11 @@ class Pair final : public nn::Module {
 // The sum of the first output.
 class FirstOfTwo final : public nn::LossModule {
  public:
-  static std::unique_ptr<FirstOfTwo> Make() {
-    return std::make_unique<FirstOfTwo>();
-  }
   Variable LossOfAll(const std::vector<Variable>& outputs,
                      const Tensor&) override {
     return autograd::Sum(outputs.at(0));
   }
-  using Exports = rpc::Methods<&FirstOfTwo::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<>>;
 };
 
 // The products of two stages of pairs, the second one at carol.

@@ -57,7 +57,7 @@ class ModuleTest : public ::testing::Test {
       : cluster_(2, AddModuleTypes),
         module_(
             *Module<DenseStage>::Create(agent(), "bob", 3, 2, true, 5).Await()),
-        twin_(DenseStage::Make(3, 2, true, 5)) {
+        twin_(std::make_unique<DenseStage>(3, 2, true, 5)) {
     twin_->To(test::TestDevice());
   }
   rpc::Agent& agent() { return cluster_.alice(); }
@@ -287,7 +287,7 @@ TEST_P(PassedOn, AFutureGoesStraightFromWorkerToWorker) {
   const auto here = hidden.Await();
   ASSERT_TRUE(here.ok()) << here.status();
   EXPECT_GT(BytesThrough(agent()) - before, uint64_t{1} << 20);
-  const auto twin = DenseStage::Make(4, kWidth, true, 5);
+  const auto twin = std::make_unique<DenseStage>(4, kWidth, true, 5);
   twin->To(test::TestDevice());
   EXPECT_TRUE(
       ops::BitEqual(here->tensor(), twin->Forward(test::Put(x)).tensor()));
@@ -316,8 +316,8 @@ TEST_P(PassedOn, AFutureThatIsUsedHereAndThereGetsBothGradients) {
   const absl::Status status =
       ctx.Backward(autograd::Sum(*y) + autograd::Sum(*hidden.Await()));
   ASSERT_TRUE(status.ok()) << status;
-  const auto front = DenseStage::Make(4, kWidth, true, 5);
-  const auto back = DenseStage::Make(kWidth, 2, true, 6);
+  const auto front = std::make_unique<DenseStage>(4, kWidth, true, 5);
+  const auto back = std::make_unique<DenseStage>(kWidth, 2, true, 6);
   front->To(test::TestDevice());
   back->To(test::TestDevice());
   const Variable twin(x.tensor().Clone(), true);

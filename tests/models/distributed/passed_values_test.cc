@@ -50,7 +50,8 @@ void AddPassedTypes(rpc::Registry& registry) {
 std::vector<std::shared_ptr<DenseStage>> LocalStages() {
   std::vector<std::shared_ptr<DenseStage>> stages;
   for (uint64_t seed = 0; seed < kPassedStages; ++seed)
-    stages.push_back(DenseStage::Make(kPassedWidth, kPassedWidth, false, seed));
+    stages.push_back(
+        std::make_unique<DenseStage>(kPassedWidth, kPassedWidth, false, seed));
   return stages;
 }
 

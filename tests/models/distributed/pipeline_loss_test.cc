@@ -35,9 +35,6 @@ using testing::IsOk;
 // price; keeps a running mean of the error. Refuses a first target above 100.
 class NoiseLoss final : public nn::LossModule {
  public:
-  static std::unique_ptr<NoiseLoss> Make(double noise) {
-    return std::make_unique<NoiseLoss>(noise);
-  }
   explicit NoiseLoss(double noise)
       : noise_(RegisterParameter("noise", Tensor::Full({1}, noise))),
         seen_(RegisterBuffer("seen", Tensor::Zeros({1}))) {}
@@ -51,7 +48,7 @@ class NoiseLoss final : public nn::LossModule {
     }
     return error * autograd::Exp(-noise_) + noise_;
   }
-  using Exports = rpc::Methods<&NoiseLoss::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<double>>;
 
  private:
   Variable& noise_;
@@ -59,10 +56,7 @@ class NoiseLoss final : public nn::LossModule {
 };
 
 struct ForgottenLoss final : nn::LossModule {
-  static std::unique_ptr<ForgottenLoss> Make() {
-    return std::make_unique<ForgottenLoss>();
-  }
-  using Exports = rpc::Methods<&ForgottenLoss::Make>;
+  using Exports = rpc::Methods<rpc::kConstructor<>>;
 };
 
 void AddNoiseTypes(rpc::Registry& registry) {

@@ -86,7 +86,8 @@ class PipelineTest : public ::testing::Test {
       const int64_t in = i == 0 ? 6 : 8, out = i == stages - 1 ? 4 : 8;
       const bool relu = i < stages - 1;
       const auto seed = static_cast<uint64_t>(i) + 5;
-      local_.push_back(testing::DenseStage::Make(in, out, relu, seed));
+      local_.push_back(
+          std::make_unique<testing::DenseStage>(in, out, relu, seed));
       local_.back()->To(test::TestDevice());
       remote_.push_back(*Module<testing::DenseStage>::Create(
                              agent(), kWorkers[workers[static_cast<size_t>(i)]],

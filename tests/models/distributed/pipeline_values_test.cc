@@ -69,7 +69,7 @@ TEST_F(PipelineValuesTest, DevicePipelineGivesTheSameGradients) {
     for (const ValueModel& model : {Forks(), ThreeUsers()}) {
       model_ = model;
       local_ = MakeLocal(model);
-      local_loss_ = TwoHeadLoss::Make(0.5);
+      local_loss_ = std::make_unique<TwoHeadLoss>(0.5);
       local_loss_->To(test::TestDevice());
       std::vector<DeviceStage> stages;
       for (const auto& module : MakeLocal(model))
@@ -77,10 +77,11 @@ TEST_F(PipelineValuesTest, DevicePipelineGivesTheSameGradients) {
       const auto pipeline = [&]() -> std::unique_ptr<DevicePipeline> {
         try {
           return std::make_unique<DevicePipeline>(
-              stages, DevicePipelineOptions{.split_size = 5,
-                                            .schedule = {.name = schedule},
-                                            .own_loss = TwoHeadLoss::Make(0.5),
-                                            .routes = model.routes});
+              stages, DevicePipelineOptions{
+                          .split_size = 5,
+                          .schedule = {.name = schedule},
+                          .own_loss = std::make_unique<TwoHeadLoss>(0.5),
+                          .routes = model.routes});
         } catch (const Error&) {
           return nullptr;  // it wants more stages or devices
         }

@@ -37,6 +37,12 @@ void AddProfileTypes(rpc::Registry& registry) {
   registry.AddFunction<&GradientsAt<TransformerStage>>();
 }
 
+// The workers of this cluster can train, but not measure.
+void AddOnlyTraining(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterModule<TransformerStage>(registry);
+}
+
 models::TransformerOptions SmallModel() {
   return {.vocabulary = 13,
           .context = 7,
@@ -160,8 +166,8 @@ TEST_F(ProfileTest, SaysWhatEachUnitCostsAtEachWorker) {
 TEST_F(ProfileTest, CountsWhatABackwardWaitsFor) {
   const std::vector<std::string> units = {"a", "b"};
   std::vector<std::shared_ptr<nn::Module>> modules = {
-      testing::DenseStage::Make(64, 256, true, 1),
-      testing::DenseStage::Make(256, 4, false, 2)};
+      std::make_unique<testing::DenseStage>(64, 256, true, 1),
+      std::make_unique<testing::DenseStage>(256, 4, false, 2)};
   Generator generator(1);
   const ProfileRequest request = {.inputs = RandNormal({512, 64}, generator),
                                   .targets = RandInt(0, 4, {512}, generator),
@@ -191,7 +197,7 @@ class DetachingStage final : public nn::Module {
 
 TEST_F(ProfileTest, AUnitWithoutAGradientCostsNoUsualTime) {
   const std::vector<std::shared_ptr<nn::Module>> modules = {
-      testing::DenseStage::Make(8, 8, true, 1),
+      std::make_unique<testing::DenseStage>(8, 8, true, 1),
       std::make_shared<DetachingStage>()};
   Generator generator(1);
   const auto profile = MeasureUnits({"a", "b"}, modules,
@@ -208,8 +214,8 @@ TEST_F(ProfileTest, AUnitWithoutAGradientCostsNoUsualTime) {
 // Batch norm over images of one pixel.
 TEST_F(ProfileTest, LeavesOutSizesThatTheModelRefuses) {
   std::vector<std::shared_ptr<nn::Module>> modules = {
-      testing::NoisyStage::Make(8, 0.1, 1),
-      testing::DenseStage::Make(8, 4, false, 2)};
+      std::make_unique<testing::NoisyStage>(8, 0.1, 1),
+      std::make_unique<testing::DenseStage>(8, 4, false, 2)};
   Generator generator(1);
   ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
                             .targets = RandInt(0, 4, {4}, generator),
@@ -287,6 +293,22 @@ TEST_F(ProfileTest, RefusesWhatDoesNotFit) {
   request_.inputs = test::Put(Tensor::Zeros({5, 7}));
   EXPECT_THAT(std::string(Measure().status().message()),
               HasSubstr("expected tokens i64"));
+}
+
+TEST(UnregisteredProfile, HasTheLineToAdd) {
+  testing::TrainingCluster cluster(2, AddOnlyTraining);
+  EXPECT_EQ(ProfileCluster<TransformerStage>(cluster.alice(), {"bob"},
+                                             SmallModel(), {}, seconds(60))
+                .status()
+                .message(),
+            "bob, ProfileCluster<TransformerStage>: not registered on this "
+            "worker: call dist::RegisterProfile<TransformerStage>(registry) "
+            "before joining, in every process");
+  EXPECT_EQ(ProfileLinks(cluster.alice(), {"alice", "bob"}, seconds(60))
+                .status()
+                .message(),
+            "alice, ProfileLinks: not registered on this worker: call "
+            "dist::RegisterLinks(registry) before joining, in every process");
 }
 
 TEST(SplitSizes, AreThoseOfEqualMicroBatches) {

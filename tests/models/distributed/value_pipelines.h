@@ -107,7 +107,7 @@ inline ValueModel Unused() {
 inline Modules MakeLocal(const ValueModel& model) {
   Modules modules;
   for (const testing::MixStage::Options& options : model.stages) {
-    modules.push_back(testing::MixStage::Make(options));
+    modules.push_back(std::make_unique<testing::MixStage>(options));
     modules.back()->To(test::TestDevice());
   }
   return modules;
@@ -170,7 +170,7 @@ class ValuePipelineTest : public ::testing::Test {
   void MakeModel(const ValueModel& model, const std::vector<int>& workers) {
     model_ = model;
     local_ = MakeLocal(model);
-    local_loss_ = testing::TwoHeadLoss::Make(0.5);
+    local_loss_ = std::make_unique<testing::TwoHeadLoss>(0.5);
     local_loss_->To(test::TestDevice());
     remote_.clear();
     for (size_t i = 0; i < workers.size(); ++i)

@@ -28,16 +28,13 @@ using ::testing::HasSubstr;
 // Rows of a table that most words of a batch have nothing to do with.
 class WordStage final : public nn::Module {
  public:
-  static std::unique_ptr<WordStage> Make(bool sparse) {
-    return std::make_unique<WordStage>(sparse);
-  }
   explicit WordStage(bool sparse)
       : generator_(3),
         words_(MakeModule<nn::Embedding>(
             "words", 50, 4, generator_,
             autograd::EmbeddingOptions{.sparse = sparse})) {}
   Variable Forward(const Variable& ids) override { return words_.Forward(ids); }
-  using Exports = rpc::Methods<&WordStage::Make, &WordStage::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<bool>, &WordStage::Forward>;
 
  private:
   Generator generator_;
@@ -67,8 +64,8 @@ class RowsAtWorkers : public ::testing::Test {
         words_(*Module<WordStage>::Create(agent(), "bob", true).Await()),
         head_(*Module<DenseStage>::Create(agent(), "carol", 4, 3, false, 7)
                    .Await()),
-        local_words_(WordStage::Make(true)),
-        local_head_(DenseStage::Make(4, 3, false, 7)) {
+        local_words_(std::make_unique<WordStage>(true)),
+        local_head_(std::make_unique<DenseStage>(4, 3, false, 7)) {
     local_words_->To(test::TestDevice());
     local_head_->To(test::TestDevice());
   }

@@ -31,7 +31,7 @@ class OptimizerTest : public ::testing::Test {
   OptimizerTest()
       : cluster_(3, AddOptimizerTypes), x_(test::Put(Tensor::Ones({3, 4}))) {
     for (int i = 0; i < 2; ++i) {
-      local_.push_back(testing::DenseStage::Make(4, 4, false, 7));
+      local_.push_back(std::make_unique<testing::DenseStage>(4, 4, false, 7));
       local_.back()->To(test::TestDevice());
       remote_.push_back(*Module<testing::DenseStage>::Create(
                              agent(), i == 0 ? "bob" : "carol", 4, 4, false, 7)

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "core/tensor.h"
-#include "rpc/methods.h"
+#include "rpc/exports.h"
 
 namespace baton::plugin {
 

@@ -24,12 +24,11 @@ namespace baton {
 namespace {
 
 struct Twice final : nn::Module {
-  static std::unique_ptr<Twice> Make() { return std::make_unique<Twice>(); }
   Variable Forward(const Variable& x) override {
     return Variable(Tensor::Full(
         x.shape(), 2 * x.tensor().Reshape({-1}).Select(0, 0).Item()));
   }
-  using Exports = rpc::Methods<&Twice::Make, &Twice::Forward>;
+  using Exports = rpc::Methods<rpc::kConstructor<>, &Twice::Forward>;
 };
 
 absl::Status Expect(bool holds, const std::string& what) {

@@ -167,8 +167,8 @@ TEST_F(HalfReplicas, LeaveOutAtAllAStepThatOverflowsAtOneStageOfOne) {
     ExpectSameBits(after[i], before[i]);
 
   // One process in f32 on the whole batch.
-  const Modules whole = {DenseStage::Make(6, 8, true, 1),
-                         DenseStage::Make(8, 4, false, 2)};
+  const Modules whole = {std::make_unique<DenseStage>(6, 8, true, 1),
+                         std::make_unique<DenseStage>(8, 4, false, 2)};
   std::vector<Variable> parameters;
   for (size_t i = 0; i < whole.size(); ++i) {
     nn::StateMap state;

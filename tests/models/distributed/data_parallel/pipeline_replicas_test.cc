@@ -54,8 +54,8 @@ Tensor ShareOfReplica(const Tensor& all, size_t replica, size_t replicas) {
 
 // Of two layers, 6 -> 8 -> 4.
 std::shared_ptr<DenseStage> LocalStage(int stage, uint64_t seed) {
-  return stage == 0 ? DenseStage::Make(6, 8, true, seed)
-                    : DenseStage::Make(8, 4, false, seed + 1);
+  return stage == 0 ? std::make_unique<DenseStage>(6, 8, true, seed)
+                    : std::make_unique<DenseStage>(8, 4, false, seed + 1);
 }
 
 // GPUs are one for each worker or, where they are fewer, for each replica.

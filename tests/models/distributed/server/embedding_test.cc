@@ -126,7 +126,8 @@ void TrainBeside(rpc::Agent& agent, Embedding& words, nn::Embedding& twin,
           .Await();
   ASSERT_THAT(made, IsOk());
   const Module<DenseStage> head = *made;
-  const auto twin_head = DenseStage::Make(kWidth, kClasses, false, 5);
+  const auto twin_head =
+      std::make_unique<DenseStage>(kWidth, kClasses, false, 5);
   Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {head.ref()});
   optim::Sgd twin_sgd(twin_head->Parameters(), {.lr = 0.1});
   for (int step = 0; step < 4; ++step) {
@@ -179,7 +180,7 @@ TYPED_TEST(EmbeddingRule, TrainsAsALocalSparseEmbeddingDoes) {
 TEST_F(EmbeddingTest, GradientsAreThoseOfDifferences) {
   Start(ops::SgdRule{.lr = 1});
   const auto words = Words();
-  const auto head = DenseStage::Make(kWidth, kClasses, false, 5);
+  const auto head = std::make_unique<DenseStage>(kWidth, kClasses, false, 5);
   const Tensor keys = Tensor::From<int64_t>({2, 7, 2});
   const Tensor before = Rows();
   Context ctx(cluster_.alice());

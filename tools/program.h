@@ -1,0 +1,42 @@
+// Copyright 2026 The Baton Authors
+// SPDX-License-Identifier: Apache-2.0
+
+#pragma once
+
+// What most training programs need, by one line. A file that includes only what
+// it uses compiles faster.
+#include "absl/flags/flag.h"
+#include "autograd/distributed/context.h"
+#include "autograd/functions/activation.h"
+#include "autograd/functions/arithmetic.h"
+#include "autograd/functions/reduce.h"
+#include "autograd/functions/shape.h"
+#include "autograd/functions/softmax.h"
+#include "core/ops/arithmetic.h"
+#include "core/random.h"
+#include "core/status.h"
+#include "core/tensor.h"
+#include "models/distributed/join.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
+#include "models/nn/activation.h"
+#include "models/nn/attention.h"
+#include "models/nn/batch_norm.h"
+#include "models/nn/conv2d.h"
+#include "models/nn/dropout.h"
+#include "models/nn/embedding.h"
+#include "models/nn/layer_norm.h"
+#include "models/nn/linear.h"
+#include "models/nn/loss.h"
+#include "models/nn/pool.h"
+#include "models/nn/rnn.h"
+#include "models/nn/sequential.h"
+#include "optim/adam.h"
+#include "optim/distributed/optimizer.h"
+#include "optim/schedule.h"
+#include "optim/sgd.h"
+#include "rpc/cluster.h"
+#include "rpc/exports.h"
+#include "tools/cluster_flags.h"
+#include "tools/cluster_main.h"
+#include "tools/command_line.h"
