@@ -123,8 +123,9 @@ void AgentCore::Dispatch(const WorkerInfo& from, Message message) {
     case FrameKind::kCancel: {
       auto frame = DecodeFrame<CancelFrame>(std::move(message.header));
       const Peers::Observed heard = Hear(from, {});
-      if (!heard.stale() && frame.ok() && frame->to == self().incarnation)
-        OnCancel(*heard.peer, frame->call);
+      const bool meant =
+          frame.ok() && (frame->to == 0 || frame->to == self().incarnation);
+      if (!heard.stale() && meant) OnCancel(*heard.peer, frame->call);
       return;
     }
   }
@@ -314,27 +315,14 @@ void AgentCore::EndLateCalls() {
 // Statistics and traces of calls that have ended.
 
 void AgentCore::RecordMade(const CallPtr& call, bool ok) {
-  const MethodKey& method = call->spec.method;
-  const EndedCall ended{.method = method,
-                        .method_name = StatsName(method, call->spec.name),
-                        .ok = ok,
-                        .micros = MicrosSince(call->started),
-                        .bytes_sent = call->bytes_sent,
-                        .bytes_received = call->bytes_received};
-  WithPeers(&Peers::Count, *call->peer, ended);
-  if (!tracer_->on()) return;
-  const int64_t begin = Tracer::Nanos(call->started);
-  const int64_t sent = call->sent_ns;
-  tracer_->Add({.kind = TraceEvent::Kind::kCall,
-                .ok = ok,
-                .name = call->spec.name,
-                .peer = call->to.name,
-                .number = call->number,
-                .begin_ns = begin,
-                .mid_ns = sent == 0 ? begin : sent,
-                .end_ns = Tracer::Now(),
-                .request_bytes = call->bytes_sent,
-                .answer_bytes = call->bytes_received});
+  Record(*call->peer,
+         {.method = call->spec.method,
+          .method_name = StatsName(call->spec.method, call->spec.name),
+          .ok = ok,
+          .micros = MicrosSince(call->started),
+          .bytes_sent = call->bytes_sent,
+          .bytes_received = call->bytes_received},
+         call->spec.name, call->number, call->started, call->sent_ns);
 }
 
 void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
@@ -344,27 +332,36 @@ void AgentCore::RecordServed(const IncomingPtr& call, bool ok,
   // Calls of observers are not recorded.
   if (!served || call->from.rank == kObserverRank) return;
   const MethodKey method{call->frame.type, call->frame.index};
-  const EndedCall ended{.incoming = true,
-                        .method = method,
-                        .method_name = StatsName(method, call->name),
-                        .ok = ok,
-                        .micros = MicrosSince(call->started),
-                        .bytes_sent = bytes_sent,
-                        .bytes_received = call->bytes_received};
-  WithPeers(&Peers::Count, *call->peer, ended);
+  Record(*call->peer,
+         {.incoming = true,
+          .method = method,
+          .method_name = StatsName(method, call->name),
+          .ok = ok,
+          .micros = MicrosSince(call->started),
+          .bytes_sent = bytes_sent,
+          .bytes_received = call->bytes_received},
+         call->name, call->frame.call, call->started, call->running_ns);
+}
+
+void AgentCore::Record(const Peer& peer, const EndedCall& ended,
+                       const std::string& name, uint64_t number,
+                       Clock::time_point started, int64_t mid_ns) {
+  WithPeers(&Peers::Count, peer, ended);
   if (!tracer_->on()) return;
-  const int64_t begin = Tracer::Nanos(call->started);
-  const int64_t running = call->running_ns;
-  tracer_->Add({.kind = TraceEvent::Kind::kServe,
-                .ok = ok,
-                .name = call->name,
-                .peer = call->peer->name,
-                .number = call->frame.call,
+  uint64_t request = ended.bytes_sent, answer = ended.bytes_received;
+  if (ended.incoming) std::swap(request, answer);
+  const int64_t begin = Tracer::Nanos(started);
+  tracer_->Add({.kind = ended.incoming ? TraceEvent::Kind::kServe
+                                       : TraceEvent::Kind::kCall,
+                .ok = ended.ok,
+                .name = name,
+                .peer = peer.name,
+                .number = number,
                 .begin_ns = begin,
-                .mid_ns = running == 0 ? begin : running,
+                .mid_ns = mid_ns == 0 ? begin : mid_ns,
                 .end_ns = Tracer::Now(),
-                .request_bytes = call->bytes_received,
-                .answer_bytes = bytes_sent});
+                .request_bytes = request,
+                .answer_bytes = answer});
 }
 
 }  // namespace baton::rpc::internal

@@ -266,6 +266,9 @@ class AgentCore final : public MessageHandler,
   // Records the end of a call for statistics and traces.
   void RecordMade(const CallPtr& call, bool ok);
   void RecordServed(const IncomingPtr& call, bool ok, uint64_t bytes_sent);
+  // `mid_ns`: when it was sent or its handler began; 0 if that did not happen.
+  void Record(const Peer& peer, const EndedCall& ended, const std::string& name,
+              uint64_t number, Clock::time_point started, int64_t mid_ns);
   // Return null if nothing waits for the answer to that call any more.
   CallPtr FindSentLocked(Peer& peer, uint64_t number)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -288,6 +291,8 @@ class AgentCore final : public MessageHandler,
   void ResolveAndRun(const IncomingPtr& call);
   void Enter(const IncomingPtr& call, const OwnedValue& object);
   void Run(const IncomingPtr& call, const AnyValue& object);
+  // Returns why the handler did not run; OK also if the call has been answered.
+  absl::Status RunUnlessEnded(const IncomingPtr& call, const AnyValue& object);
   absl::Status RunHandler(const IncomingPtr& call, const AnyValue& object);
   void Answer(const IncomingPtr& call, absl::StatusOr<AnyValue> result);
   absl::Status EncodeResult(const IncomingCall& call, const AnyValue& result,

@@ -146,7 +146,7 @@ struct ControlFrame {
 // The caller has given up the request. Its handler is told to stop; a request
 // that arrives after this frame is not served.
 struct CancelFrame {
-  uint64_t to = 0;
+  uint64_t to = 0;  // as in RequestFrame
   uint64_t call = 0;
   static constexpr auto Fields =
       std::tuple{&CancelFrame::to, &CancelFrame::call};

@@ -176,22 +176,25 @@ void AgentCore::ResolveAndRun(const IncomingPtr& call) {
 }
 
 void AgentCore::Run(const IncomingPtr& call, const AnyValue& object) {
-  if (call->running.exchange(true)) {
-    // A cancellation answers it, and may be doing so now.
-    if (call->held != nullptr)
-      std::exchange(call->held, nullptr)->Release(*call);
-    return;
-  }
+  absl::Status status;
+  // Otherwise a cancellation answers it, and may be doing so now.
+  if (!call->running.exchange(true)) status = RunUnlessEnded(call, object);
+  if (call->held != nullptr) std::exchange(call->held, nullptr)->Release(*call);
+  if (!status.ok()) Answer(call, std::move(status));
+}
+
+absl::Status AgentCore::RunUnlessEnded(const IncomingPtr& call,
+                                       const AnyValue& object) {
   if (tracer_->on()) call->running_ns = Tracer::Now();
   absl::Status status = call->context->cancel.token().reason();
   if (!call->replied && call->ticket != nullptr)
     status.Update(call->ticket->MayRun());
-  if (!status.ok()) call->refused = true;
-  if (!call->replied && status.ok()) {
-    status = CatchErrors([&] { return RunHandler(call, object); });
+  if (!status.ok()) {
+    call->refused = true;
+    return status;
   }
-  if (call->held != nullptr) std::exchange(call->held, nullptr)->Release(*call);
-  if (!status.ok()) Answer(call, std::move(status));
+  if (call->replied) return absl::OkStatus();
+  return CatchErrors([&] { return RunHandler(call, object); });
 }
 
 // The handler answers by itself. An error that is returned here occurred before
@@ -253,9 +256,10 @@ void AgentCore::OnCancel(Peer& from, uint64_t number) {
     MutexLock lock(mutex_);
     const auto found = peers_.Served(from).find(number);
     if (found != peers_.Served(from).end()) call = found->second.lock();
-    // Mark the number as seen: if the request arrives after this cancellation,
-    // it must not be served.
-    if (call == nullptr) (void)peers_.FirstTime(from, number);
+    // Mark the number as seen: if the request of another worker arrives after
+    // this cancellation, it must not be served.
+    if (call == nullptr && from.name != self().name)
+      (void)peers_.FirstTime(from, number);
   }
   if (call == nullptr) return;
   completions_->Post([call] {

@@ -182,7 +182,8 @@ uint64_t AgentCore::EndIncoming(const IncomingPtr& call) {
 PeerAccount::Ticket AgentCore::TakeReply(const Peer& peer) {
   bool first = false;
   PeerAccount::Ticket ticket = peer.account->TakeReply(first);
-  if (first) {
+  // A later incarnation has the name, and the connection, of a removed one.
+  if (first && !WithPeers(&Peers::IsRemoved, peer)) {
     LogWarning("ended the connection to worker ", peer.name, ": ",
                options_.max_replies_per_peer, " answers to it have not left");
     transport_->Disconnect(peer.name, nullptr);

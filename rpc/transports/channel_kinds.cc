@@ -16,6 +16,7 @@
 #include "rpc/channels/shared_memory.h"
 #include "rpc/channels/tcp.h"
 #include "rpc/transports/address.h"
+#include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 namespace {
@@ -110,15 +111,15 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(
   return kinds;
 }
 
-std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds) {
-  std::vector<ChannelOffer> offers;
+ChannelOffers OffersOf(const ChannelKinds& kinds) {
+  ChannelOffers offers;
   for (const auto& kind : kinds) {
-    auto offer = kind->Offer();
-    offers.push_back({.channel = kind->id()});
-    if (offer.ok()) {
-      offers.back().offer = *std::move(offer);
+    wire::ChannelOffer& added = *offers.Add();
+    added.set_channel(kind->id());
+    if (const auto offer = kind->Offer(); offer.ok()) {
+      added.set_offer(*offer);
     } else {
-      offers.back().missing = std::string(offer.status().message());
+      added.set_missing(std::string(offer.status().message()));
     }
   }
   return offers;

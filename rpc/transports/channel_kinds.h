@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "rpc/transports/grpc.h"
@@ -25,6 +24,6 @@ absl::StatusOr<ChannelKinds> MakeChannelKinds(
     std::shared_ptr<FutexEvent> wakeup);
 
 // Returns what this process offers for each kind in a hello, or why it cannot.
-std::vector<ChannelOffer> OffersOf(const ChannelKinds& kinds);
+ChannelOffers OffersOf(const ChannelKinds& kinds);
 
 }  // namespace baton::rpc

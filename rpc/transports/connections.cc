@@ -11,6 +11,8 @@
 #include "core/status.h"
 #include "rpc/channels/accepting.h"
 #include "rpc/security.h"
+#include "rpc/transports/hello.h"
+#include "rpc/wire.pb.h"
 
 namespace baton::rpc {
 namespace {
@@ -67,7 +69,8 @@ class Connections::Guest final : public GrpcStreamObserver,
 
   bool HearProof(GrpcStream& stream, const std::string& meta);
   bool AdmitCaller(GrpcStream& stream);
-  bool Refuse(GrpcStream& stream, Verdict verdict, const std::string& why);
+  bool Refuse(GrpcStream& stream, wire::Verdict verdict,
+              const std::string& why);
   void Enter(Stage stage) {
     MutexLock lock(mutex_);
     stage_ = stage;
@@ -81,9 +84,9 @@ class Connections::Guest final : public GrpcStreamObserver,
   LinkHost& host_;
   const std::string peer_;
   // Used by the thread that reads or, while nothing is read, calls Greet.
-  Hello hello_;
+  wire::Hello hello_;
   std::string hello_meta_;
-  Challenge challenge_;
+  wire::Challenge challenge_;
 
   mutable Mutex mutex_;
   Stage stage_ ABSL_GUARDED_BY(mutex_) = Stage::kHello;
@@ -114,7 +117,7 @@ bool Connections::Guest::OnFrames(GrpcStream& stream,
     }
   }
   if (!status.ok()) {
-    return Refuse(stream, Verdict::kRefused,
+    return Refuse(stream, wire::VERDICT_REFUSED,
                   absl::StrCat("no valid hello: ", status.message()));
   }
   hello_meta_ = *meta;
@@ -125,22 +128,23 @@ bool Connections::Guest::OnFrames(GrpcStream& stream,
 bool Connections::Guest::Greet(GrpcStream& stream) {
   const std::string& token = host_.options.security.token;
   if (token.empty()) {
-    if (hello_.nonce.empty()) return AdmitCaller(stream);
-    return Refuse(stream, Verdict::kUnproven,
+    if (hello_.nonce().empty()) return AdmitCaller(stream);
+    return Refuse(stream, wire::VERDICT_UNPROVEN,
                   "the caller has a cluster token, and the called has none");
   }
-  if (hello_.nonce.size() != kKeyBytes) {
-    return Refuse(stream, Verdict::kUnproven,
+  if (hello_.nonce().size() != kKeyBytes) {
+    return Refuse(stream, wire::VERDICT_UNPROVEN,
                   "the caller has no cluster token, and one is needed");
   }
   const auto nonce = NewKey();
   if (!nonce.ok()) {
-    return Refuse(stream, Verdict::kStale,
+    return Refuse(stream, wire::VERDICT_STALE,
                   std::string(nonce.status().message()));
   }
-  challenge_ = {.self = host_.self, .nonce = *nonce};
-  challenge_.proof =
-      ProofOf(HelloRole::kDialed, token, hello_meta_, challenge_);
+  ToWire(host_.self, *challenge_.mutable_self());
+  challenge_.set_nonce(*nonce);
+  challenge_.set_proof(
+      ProofOf(HelloRole::kDialed, token, hello_meta_, challenge_));
   Enter(Stage::kChallenged);
   CutOffIfSilent(stream.shared());
   stream.Write(Encode(challenge_));
@@ -163,7 +167,7 @@ bool Connections::Guest::HearProof(GrpcStream& stream,
   if (!proof.ok() || !SameToken(*proof, ProofOf(HelloRole::kDialer,
                                                 host_.options.security.token,
                                                 hello_meta_, challenge_))) {
-    return Refuse(stream, Verdict::kUnproven,
+    return Refuse(stream, wire::VERDICT_UNPROVEN,
                   "the caller has another cluster token");
   }
   return AdmitCaller(stream);
@@ -171,23 +175,23 @@ bool Connections::Guest::HearProof(GrpcStream& stream,
 
 bool Connections::Guest::AdmitCaller(GrpcStream& stream) {
   Enter(Stage::kAdmitted);
-  if (const absl::Status known = stream.CheckCaller(hello_.self.name);
+  if (const absl::Status known = stream.CheckCaller(hello_.self().name());
       !known.ok()) {
-    return Refuse(stream, Verdict::kRefused, std::string(known.message()));
+    return Refuse(stream, wire::VERDICT_REFUSED, std::string(known.message()));
   }
   if (all_.Admit(stream.shared(), hello_)) all_.acceptor->LetIn(peer_);
   return true;
 }
 
-bool Connections::Guest::Refuse(GrpcStream& stream, Verdict verdict,
+bool Connections::Guest::Refuse(GrpcStream& stream, wire::Verdict verdict,
                                 const std::string& why) {
-  const std::string text = verdict == Verdict::kUnproven
+  const std::string text = verdict == wire::VERDICT_UNPROVEN
                                ? std::string(TokensDiffer(why).message())
                                : why;
   LogWarning("refused a connection",
-             hello_.self.name.empty() ? "" : " of who says to be worker ",
-             hello_.self.name, ": ", text);
-  stream.CloseWith(Encode(HelloAnswer{.verdict = verdict, .text = text}));
+             hello_.self().name().empty() ? "" : " of who says to be worker ",
+             hello_.self().name(), ": ", text);
+  stream.CloseWith(Encode(Refusal(verdict, text)));
   return false;
 }
 
@@ -287,28 +291,30 @@ std::shared_ptr<Link> Connections::FindOrMakeLocked(const WorkerInfo& peer) {
 }
 
 bool Connections::Admit(const std::shared_ptr<GrpcStream>& stream,
-                        const Hello& hello) {
-  HelloAnswer answer = Judge(host.options, host.self, hello);
+                        const wire::Hello& hello) {
+  const std::string& self = host.self.name;
+  wire::HelloAnswer answer = Judge(host.options, host.self, hello);
   std::shared_ptr<Link> link;
   {
     MutexLock lock(mutex);
     if (state == State::kShutDown) {
-      answer.verdict = Verdict::kShutDown;
-      answer.text = absl::StrCat("worker ", host.self.name, " has shut down");
+      answer = Refusal(wire::VERDICT_SHUT_DOWN,
+                       absl::StrCat("worker ", self, " has shut down"));
+    } else if (answer.verdict() == wire::VERDICT_OK &&
+               links.size() >= kMaxPeers &&
+               !links.contains(hello.self().name())) {
+      answer = Refusal(wire::VERDICT_REFUSED,
+                       absl::StrCat("worker ", self, " knows ", links.size(),
+                                    " workers already"));
     }
-    if (answer.verdict == Verdict::kOk && links.size() >= kMaxPeers &&
-        !links.contains(hello.self.name)) {
-      answer.verdict = Verdict::kRefused;
-      answer.text = absl::StrCat("worker ", host.self.name, " knows ",
-                                 links.size(), " workers already");
-    }
-    if (answer.verdict == Verdict::kOk) link = FindOrMakeLocked(hello.self);
+    if (answer.verdict() == wire::VERDICT_OK)
+      link = FindOrMakeLocked(FromWire(hello.self()).value());
   }
   if (link != nullptr) return link->Accept(stream, hello);
-  if (answer.verdict == Verdict::kShutDown) {
-    LogDebug("refused a connection: ", answer.text);
+  if (answer.verdict() == wire::VERDICT_SHUT_DOWN) {
+    LogDebug("refused a connection: ", answer.text());
   } else {
-    LogWarning("refused a connection: ", answer.text);
+    LogWarning("refused a connection: ", answer.text());
   }
   stream->CloseWith(Encode(answer));
   return false;

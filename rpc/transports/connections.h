@@ -16,7 +16,6 @@
 #include "core/newest_map.h"
 #include "rpc/transports/acceptor.h"
 #include "rpc/transports/grpc_stream.h"
-#include "rpc/transports/hello.h"
 #include "rpc/transports/link.h"
 
 namespace baton::rpc {
@@ -66,7 +65,8 @@ struct Connections final : grpc::CallbackGenericService {
   void StopWaiting(const Guest& guest);
   Waiting TakeWaiting();
   // Takes a stream that has sent its hello. Returns false if it was refused.
-  bool Admit(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
+  bool Admit(const std::shared_ptr<GrpcStream>& stream,
+             const wire::Hello& hello);
 
   Waiting waiting_ ABSL_GUARDED_BY(mutex);
 };

@@ -7,21 +7,24 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "core/status.h"
 
 namespace baton::rpc {
 
-void RestoreHeader(Message& message) {
+absl::Status RestoreHeader(Message& message) {
   const Tensor header = std::move(message.tensors.back());
   message.tensors.pop_back();
-  message.header.assign(static_cast<const char*>(header.raw_data()),
-                        header.nbytes());
+  return CatchErrors([&] {
+    message.header.assign(static_cast<const char*>(header.raw_data()),
+                          header.nbytes());
+  });
 }
 
 void Deliveries::Push(const WorkerInfo& from, Message message, size_t bytes,
-                      bool header_is_last_tensor) {
+                      Failed restore_failed) {
   message.receipt = Receipt(bytes + kMessageOverhead);
   Push({from, std::move(message), bytes + kMessageOverhead,
-        header_is_last_tensor});
+        std::move(restore_failed)});
 }
 
 void Deliveries::PushLost(const WorkerInfo& peer, absl::Status why) {
@@ -90,9 +93,15 @@ void Deliveries::Pass(Delivery delivery) {
     (*task)();
     return;
   }
+  if (delivery.restore_failed != nullptr) {
+    const absl::Status status = RestoreHeader(std::get<Message>(delivery.what));
+    if (!status.ok()) {
+      delivery.restore_failed(status);
+      return;
+    }
+  }
   gate_->Pass([&delivery](MessageHandler& handler) {
     if (auto* message = std::get_if<Message>(&delivery.what)) {
-      if (delivery.header_is_last_tensor) RestoreHeader(*message);
       handler.OnMessage(delivery.from, std::move(*message));
     } else {
       handler.OnPeerLost(delivery.from, std::get<absl::Status>(delivery.what));
@@ -116,7 +125,7 @@ size_t SumOrMost(size_t a, size_t b) {
 PendingMessages::PendingMessages(std::shared_ptr<Deliveries> deliveries,
                                  size_t limit, size_t message_limit,
                                  std::function<void()> drained,
-                                 std::function<void(absl::Status)> failed)
+                                 Deliveries::Failed failed)
     : deliveries_(std::move(deliveries)),
       limit_(limit),
       most_(SumOrMost(SumOrMost(limit, message_limit), kSmallOnes)),
@@ -138,6 +147,7 @@ absl::Status PendingMessages::Hold(const WorkerInfo& from,
     id = next_++;
     bytes_ += late.bytes_here;
     if (!late.small) large_bytes_ += late.bytes_here;
+    if (large_bytes_ > limit_) full_ = true;
     held_[id] = {from, std::move(late), awaited.size()};
   }
   for (const Future<void>& future : awaited) {
@@ -156,20 +166,21 @@ void PendingMessages::Came(uint64_t id, const absl::Status& status) {
   if (status.ok() && --found->second.missing > 0) return;
   held = std::move(found->second);
   held_.erase(found);
-  const bool had_room = large_bytes_ <= limit_;
   bytes_ -= held.late.bytes_here;
   if (!held.late.small) large_bytes_ -= held.late.bytes_here;
   // Under the lock, so that nothing is delivered after Drop.
-  if (status.ok()) {
-    deliveries_->Push(held.from, std::move(held.late.message), held.late.bytes,
-                      held.late.header_is_last_tensor);
+  PendingMessage& late = held.late;
+  if (!status.ok()) {
+    deliveries_->PushTask(
+        [failed = UnlessDroppedLocked(), status] { failed(status); });
+  } else if (late.header_is_last_tensor) {
+    deliveries_->PushWithoutHeader(held.from, std::move(late.message),
+                                   late.bytes, UnlessDroppedLocked());
   } else {
-    deliveries_->PushTask([weak = weak_from_this(), status, drops = drops_] {
-      const auto self = weak.lock();
-      if (self != nullptr && self->drops() == drops) self->failed_(status);
-    });
+    deliveries_->Push(held.from, std::move(late.message), late.bytes);
   }
-  if (!had_room && large_bytes_ <= limit_) {
+  if (full_ && large_bytes_ <= limit_ / 2) {
+    full_ = false;
     deliveries_->PushTask([drained = drained_] { drained(); });
   }
   if (held_.empty()) {
@@ -186,7 +197,15 @@ void PendingMessages::Drop() {
   dropped.swap(held_);
   tasks.swap(when_none_);
   bytes_ = large_bytes_ = 0;
+  full_ = false;
   ++drops_;
+}
+
+PendingMessages::Failed PendingMessages::UnlessDroppedLocked() {
+  return [weak = weak_from_this(), drops = drops_](const absl::Status& why) {
+    const auto self = weak.lock();
+    if (self != nullptr && self->drops() == drops) self->failed_(why);
+  };
 }
 
 uint64_t PendingMessages::drops() const {
@@ -203,7 +222,7 @@ bool PendingMessages::WhenNone(Task then) {
 
 bool PendingMessages::has_room() const {
   MutexLock lock(mutex_);
-  return large_bytes_ <= limit_;
+  return !full_;
 }
 
 }  // namespace baton::rpc

@@ -61,8 +61,9 @@ inline void AwaitPosted(ThreadPool& reports) {
 // messages reaches the limits as well.
 inline constexpr size_t kMessageOverhead = 256;
 
-// Gives a message its header, which has come as its last tensor.
-void RestoreHeader(Message& message);
+// Gives a message its header, which has come as its last tensor. Returns an
+// error if there is no memory for it.
+absl::Status RestoreHeader(Message& message);
 
 // Passes the messages of one peer to the handler one at a time and in order.
 // Thread-safe.
@@ -79,9 +80,16 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
         limit_(limit),
         drained_(std::move(drained)) {}
 
-  // `header_is_last_tensor`: RestoreHeader is to be called.
-  void Push(const WorkerInfo& from, Message message, size_t bytes,
-            bool header_is_last_tensor = false);
+  void Push(const WorkerInfo& from, Message message, size_t bytes) {
+    Push(from, std::move(message), bytes, nullptr);
+  }
+  using Failed = std::function<void(absl::Status)>;
+  // Calls RestoreHeader before the message is delivered. If that fails, drops
+  // the message and calls `failed`, without a lock.
+  void PushWithoutHeader(const WorkerInfo& from, Message message, size_t bytes,
+                         Failed failed) {
+    Push(from, std::move(message), bytes, std::move(failed));
+  }
   void PushLost(const WorkerInfo& peer, absl::Status why);
   // Runs the task in its turn, even if the gate is closed. It must be short.
   void PushTask(Task task);
@@ -98,8 +106,10 @@ class Deliveries : public std::enable_shared_from_this<Deliveries> {
     WorkerInfo from;
     std::variant<Message, absl::Status, Task> what;
     size_t bytes;
-    bool header_is_last_tensor = false;
+    Failed restore_failed = nullptr;  // null: the message has its header
   };
+  void Push(const WorkerInfo& from, Message message, size_t bytes,
+            Failed restore_failed);
   void Push(Delivery delivery);
   std::shared_ptr<void> Receipt(size_t bytes);
   void Release(size_t bytes);
@@ -136,14 +146,17 @@ struct PendingMessage {
 // them. Thread-safe.
 class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
  public:
-  // While the large messages held here have more than `limit` bytes, no more
-  // large ones should be read; `drained` is called once they have fewer. An
-  // honest peer may exceed the limit by one message of `message_limit` bytes.
-  // `failed` is called if a promised tensor will not come, unless the messages
-  // were dropped meanwhile. Both are called without a lock.
+  // Once the large messages held here have more than `limit` bytes, there is no
+  // room until they have at most half of it; then `drained` is called. `limit`
+  // does not bound what is held: the peer may complete the message under way,
+  // of up to `message_limit` bytes, and what it has written before it learns
+  // that there is no room, which gRPC's flow control keeps to some MB. Hold
+  // refuses messages when `limit`, `message_limit` and 128 MB are exceeded
+  // together. `failed` is called if a promised tensor will not come, unless the
+  // messages were dropped meanwhile. Both are called without a lock.
   PendingMessages(std::shared_ptr<Deliveries> deliveries, size_t limit,
                   size_t message_limit, std::function<void()> drained,
-                  std::function<void(absl::Status)> failed);
+                  Deliveries::Failed failed);
 
   // Delivers the message once all that it awaits is OK, and drops it if
   // something fails. Returns ResourceExhausted if more is held than an honest
@@ -159,19 +172,22 @@ class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
   bool has_room() const;
 
  private:
+  using Failed = Deliveries::Failed;
   struct Held {
     WorkerInfo from;
     PendingMessage late;
     size_t missing = 0;
   };
   using HeldById = std::map<uint64_t, Held>;
+  // Returns a function that calls `failed_` unless Drop is called before it.
+  Failed UnlessDroppedLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   uint64_t drops() const;
   void Came(uint64_t id, const absl::Status& status);
 
   const std::shared_ptr<Deliveries> deliveries_;
   const size_t limit_, most_;
   const std::function<void()> drained_;
-  const std::function<void(absl::Status)> failed_;
+  const Failed failed_;
   mutable Mutex mutex_;
   uint64_t drops_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of Drop
   uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -180,6 +196,7 @@ class PendingMessages : public std::enable_shared_from_this<PendingMessages> {
   // Of large messages only: a small one may bring what a large one waits for,
   // so small ones are always read.
   size_t large_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Task> when_none_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -33,46 +33,31 @@ std::string Printable(const std::string& text) {
   return line;
 }
 
-// Limits the lease to a range in which sums cannot overflow.
-std::chrono::milliseconds Lease(int64_t ms) {
-  return std::chrono::milliseconds(
-      std::clamp<int64_t>(ms, 0, kMostLease.count()));
-}
-
+// Makes the parts that a hello and its answer share safe to use.
 template <typename Message>
-void ToWire(const std::vector<ChannelOffer>& offers, Message& out) {
-  for (const ChannelOffer& offer : offers) {
-    wire::ChannelOffer& entry = *out.add_channels();
-    entry.set_channel(offer.channel);
-    entry.set_offer(offer.offer);
-    entry.set_missing(offer.missing);
-  }
-}
-
-template <typename Message>
-std::vector<ChannelOffer> OffersIn(const Message& in) {
-  std::vector<ChannelOffer> offers;
-  for (const wire::ChannelOffer& entry : in.channels()) {
-    offers.push_back(
-        {entry.channel(), entry.offer(), Printable(entry.missing())});
-  }
-  return offers;
+void MakeUsable(Message& message) {
+  // Sums with leases cannot overflow within this range.
+  message.set_lease_ms(
+      std::clamp<int64_t>(message.lease_ms(), 0, kMostLease.count()));
+  for (wire::ChannelOffer& offer : *message.mutable_channels())
+    offer.set_missing(Printable(offer.missing()));
 }
 
 // Whether one of the two is an observer.
-bool Observes(const GrpcOptions& options, const Hello& hello) {
+bool Observes(const GrpcOptions& options, const wire::Hello& hello) {
   return !options.observer_digest.empty() &&
          (options.registry_digest == options.observer_digest ||
-          hello.registry_digest == options.observer_digest);
+          hello.registry_digest() == options.observer_digest);
 }
 
 // For example "worker bob exports Scale and Shift, which worker alice does not;
 // worker alice 1 that worker bob does not". Empty if the exports are unknown.
 std::string Difference(const GrpcOptions& options, const WorkerInfo& self,
-                       const Hello& hello) {
+                       const wire::Hello& hello) {
   constexpr size_t kNamed = 5;
-  if (options.exports.empty() || hello.exports.empty()) return "";
-  const std::set<uint64_t> theirs(hello.exports.begin(), hello.exports.end());
+  if (options.exports.empty() || hello.exports().empty()) return "";
+  const std::set<uint64_t> theirs(hello.exports().begin(),
+                                  hello.exports().end());
   std::vector<std::string> missing;
   size_t known = 0;
   for (const auto& [digest, name] : options.exports) {
@@ -93,11 +78,11 @@ std::string Difference(const GrpcOptions& options, const WorkerInfo& self,
   if (!missing.empty()) {
     parts.push_back(absl::StrCat(
         "worker ", self.name, " exports ", absl::StrJoin(missing, ", "),
-        ", which worker ", hello.self.name, " does not"));
+        ", which worker ", hello.self().name(), " does not"));
   }
   if (more > 0) {
     parts.push_back(
-        absl::StrCat("worker ", hello.self.name, " exports ", more,
+        absl::StrCat("worker ", hello.self().name(), " exports ", more,
                      more == 1 ? " type or function" : " types or functions",
                      " that worker ", self.name, " does not"));
   }
@@ -134,48 +119,34 @@ absl::StatusOr<WorkerInfo> FromWire(const wire::Worker& in) {
                     compute};
 }
 
-Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
-                const WorkerInfo& to) {
-  std::vector<uint64_t> exports;
-  for (const auto& [digest, name] : options.exports) exports.push_back(digest);
-  return {.version = kVersion,
-          .cluster = options.cluster,
-          .registry_digest = options.registry_digest,
-          .self = self,
-          .to_name = to.name,
-          .to_incarnation = to.incarnation,
-          .lease = options.lease,
-          .exports = std::move(exports),
-          .max_message_bytes = options.max_message_bytes};
+wire::Hello MakeHello(const GrpcOptions& options, const WorkerInfo& self,
+                      const WorkerInfo& to) {
+  wire::Hello hello;
+  hello.set_version(kVersion);
+  hello.set_cluster(options.cluster);
+  hello.set_registry_digest(options.registry_digest);
+  ToWire(self, *hello.mutable_self());
+  hello.set_to_name(to.name);
+  hello.set_to_incarnation(to.incarnation);
+  hello.set_lease_ms(options.lease.count());
+  for (const auto& [digest, name] : options.exports) hello.add_exports(digest);
+  hello.set_max_message_bytes(options.max_message_bytes);
+  return hello;
 }
 
-std::string Serialize(const Hello& hello) {
-  wire::Hello out;
-  out.set_version(hello.version);
-  out.set_cluster(hello.cluster);
-  out.set_registry_digest(hello.registry_digest);
-  ToWire(hello.self, *out.mutable_self());
-  out.set_to_name(hello.to_name);
-  out.set_to_incarnation(hello.to_incarnation);
-  out.set_attempt(hello.attempt);
-  out.set_lease_ms(hello.lease.count());
-  ToWire(hello.channels, out);
-  for (const uint64_t digest : hello.exports) out.add_exports(digest);
-  out.set_max_message_bytes(hello.max_message_bytes);
-  out.set_nonce(hello.nonce);
-  return out.SerializeAsString();
+wire::HelloAnswer Refusal(wire::Verdict verdict, std::string text) {
+  wire::HelloAnswer answer;
+  answer.set_verdict(verdict);
+  answer.set_text(std::move(text));
+  return answer;
 }
 
-grpc::ByteBuffer Encode(const Hello& hello) {
-  return MetaFrame(FrameKind::kHello, Serialize(hello));
+grpc::ByteBuffer Encode(const wire::Hello& hello) {
+  return MetaFrame(FrameKind::kHello, hello.SerializeAsString());
 }
 
-grpc::ByteBuffer Encode(const Challenge& challenge) {
-  wire::Challenge out;
-  ToWire(challenge.self, *out.mutable_self());
-  out.set_nonce(challenge.nonce);
-  out.set_proof(challenge.proof);
-  return MetaFrame(FrameKind::kChallenge, out.SerializeAsString());
+grpc::ByteBuffer Encode(const wire::Challenge& challenge) {
+  return MetaFrame(FrameKind::kChallenge, challenge.SerializeAsString());
 }
 
 grpc::ByteBuffer EncodeProof(const std::string& proof) {
@@ -184,46 +155,29 @@ grpc::ByteBuffer EncodeProof(const std::string& proof) {
   return MetaFrame(FrameKind::kProof, out.SerializeAsString());
 }
 
-grpc::ByteBuffer Encode(const HelloAnswer& answer) {
-  wire::HelloAnswer out;
-  out.set_verdict(static_cast<wire::Verdict>(answer.verdict));
-  out.set_text(answer.text);
-  ToWire(answer.self, *out.mutable_self());
-  out.set_abandoned_attempt(answer.abandoned_attempt);
-  out.set_lease_ms(answer.lease.count());
-  ToWire(answer.channels, out);
-  out.set_max_message_bytes(answer.max_message_bytes);
-  return MetaFrame(FrameKind::kHelloAnswer, out.SerializeAsString());
+grpc::ByteBuffer Encode(const wire::HelloAnswer& answer) {
+  return MetaFrame(FrameKind::kHelloAnswer, answer.SerializeAsString());
 }
 
-absl::StatusOr<Hello> ParseHello(const std::string& meta) {
-  wire::Hello in;
-  if (!in.ParseFromString(meta)) {
+absl::StatusOr<wire::Hello> ParseHello(const std::string& meta) {
+  wire::Hello hello;
+  if (!hello.ParseFromString(meta)) {
     return absl::InvalidArgumentError("a hello that does not parse");
   }
-  ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
-  return Hello{.version = in.version(),
-               .cluster = Printable(in.cluster()),
-               .registry_digest = in.registry_digest(),
-               .self = std::move(self),
-               .to_name = Printable(in.to_name()),
-               .to_incarnation = in.to_incarnation(),
-               .attempt = in.attempt(),
-               .lease = Lease(in.lease_ms()),
-               .channels = OffersIn(in),
-               .exports = {in.exports().begin(), in.exports().end()},
-               .max_message_bytes = in.max_message_bytes(),
-               .nonce = in.nonce()};
+  RETURN_IF_ERROR(FromWire(hello.self()).status());
+  hello.set_cluster(Printable(hello.cluster()));
+  hello.set_to_name(Printable(hello.to_name()));
+  MakeUsable(hello);
+  return hello;
 }
 
-absl::StatusOr<Challenge> ParseChallenge(const std::string& meta) {
-  wire::Challenge in;
-  if (!in.ParseFromString(meta)) {
+absl::StatusOr<wire::Challenge> ParseChallenge(const std::string& meta) {
+  wire::Challenge challenge;
+  if (!challenge.ParseFromString(meta)) {
     return absl::InvalidArgumentError("a challenge that does not parse");
   }
-  ASSIGN_OR_RETURN(WorkerInfo self, FromWire(in.self()));
-  return Challenge{
-      .self = std::move(self), .nonce = in.nonce(), .proof = in.proof()};
+  RETURN_IF_ERROR(FromWire(challenge.self()).status());
+  return challenge;
 }
 
 absl::StatusOr<std::string> ParseProof(const std::string& meta) {
@@ -234,67 +188,62 @@ absl::StatusOr<std::string> ParseProof(const std::string& meta) {
   return in.proof();
 }
 
-std::string ProofOf(HelloRole role, const std::string& token,
-                    const std::string& hello, const Challenge& challenge) {
-  return ProveToken(token,
-                    {role == HelloRole::kDialer ? "a worker that dialed"
-                                                : "a worker that was dialed",
-                     hello, challenge.nonce, challenge.self.name,
-                     absl::StrCat(challenge.self.incarnation)});
-}
-
-absl::StatusOr<HelloAnswer> ParseHelloAnswer(const std::string& meta) {
-  wire::HelloAnswer in;
-  if (!in.ParseFromString(meta) || !wire::Verdict_IsValid(in.verdict())) {
+absl::StatusOr<wire::HelloAnswer> ParseHelloAnswer(const std::string& meta) {
+  wire::HelloAnswer answer;
+  if (!answer.ParseFromString(meta) ||
+      !wire::Verdict_IsValid(answer.verdict())) {
     return absl::InvalidArgumentError("a hello answer that does not parse");
   }
-  HelloAnswer answer{.verdict = static_cast<Verdict>(in.verdict()),
-                     .text = Printable(in.text()),
-                     .abandoned_attempt = in.abandoned_attempt(),
-                     .lease = Lease(in.lease_ms()),
-                     .channels = OffersIn(in),
-                     .max_message_bytes = in.max_message_bytes()};
-  if (answer.verdict == Verdict::kOk) {
-    ASSIGN_OR_RETURN(answer.self, FromWire(in.self()));
+  if (answer.verdict() == wire::VERDICT_OK) {
+    RETURN_IF_ERROR(FromWire(answer.self()).status());
   }
+  answer.set_text(Printable(answer.text()));
+  MakeUsable(answer);
   return answer;
 }
 
-HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
-                  const Hello& hello) {
-  const auto refuse = [&](Verdict verdict, std::string text) {
-    return HelloAnswer{
-        .verdict = verdict, .text = std::move(text), .self = self};
-  };
-  const std::string& caller = hello.self.name;
-  if (hello.version != kVersion) {
-    return refuse(Verdict::kRefused,
-                  absl::StrCat("worker ", caller, " speaks version ",
-                               hello.version, " of the protocol, worker ",
-                               self.name, " version ", kVersion));
+std::string ProofOf(HelloRole role, const std::string& token,
+                    const std::string& hello,
+                    const wire::Challenge& challenge) {
+  return ProveToken(token,
+                    {role == HelloRole::kDialer ? "a worker that dialed"
+                                                : "a worker that was dialed",
+                     hello, challenge.nonce(), challenge.self().name(),
+                     absl::StrCat(challenge.self().incarnation())});
+}
+
+wire::HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
+                        const wire::Hello& hello) {
+  const std::string& caller = hello.self().name();
+  if (hello.version() != kVersion) {
+    return Refusal(wire::VERDICT_REFUSED,
+                   absl::StrCat("worker ", caller, " speaks version ",
+                                hello.version(), " of the protocol, worker ",
+                                self.name, " version ", kVersion));
   }
-  if (hello.cluster != options.cluster) {
-    return refuse(Verdict::kRefused,
-                  absl::StrCat("worker ", caller, " belongs to cluster \"",
-                               hello.cluster, "\", worker ", self.name,
-                               " to cluster \"", options.cluster, "\""));
+  if (hello.cluster() != options.cluster) {
+    return Refusal(wire::VERDICT_REFUSED,
+                   absl::StrCat("worker ", caller, " belongs to cluster \"",
+                                hello.cluster(), "\", worker ", self.name,
+                                " to cluster \"", options.cluster, "\""));
   }
-  if (hello.to_name != self.name) {
-    return refuse(Verdict::kNotMe,
-                  absl::StrCat("worker ", self.name, " lives where worker ",
-                               hello.to_name, " was expected"));
+  if (hello.to_name() != self.name) {
+    return Refusal(wire::VERDICT_NOT_ME,
+                   absl::StrCat("worker ", self.name, " lives where worker ",
+                                hello.to_name(), " was expected"));
   }
-  if (hello.to_incarnation != 0 && hello.to_incarnation != self.incarnation) {
-    return refuse(Verdict::kNotMe,
-                  absl::StrCat("worker ", self.name,
-                               " has started again since it was known to ",
-                               "worker ", caller));
+  if (hello.to_incarnation() != 0 &&
+      hello.to_incarnation() != self.incarnation) {
+    return Refusal(wire::VERDICT_NOT_ME,
+                   absl::StrCat("worker ", self.name,
+                                " has started again since it was known to ",
+                                "worker ", caller));
   }
-  if (hello.registry_digest != options.registry_digest &&
+  if (hello.registry_digest() != options.registry_digest &&
       !Observes(options, hello)) {
     const std::string difference = Difference(options, self, hello);
-    return refuse(
-        Verdict::kRefused,
+    return Refusal(
+        wire::VERDICT_REFUSED,
         absl::StrCat("worker ", caller, " runs a different binary than worker ",
                      self.name, ": what they export to each other differs",
                      difference.empty() ? "" : " (", difference,
@@ -304,10 +253,10 @@ HelloAnswer Judge(const GrpcOptions& options, const WorkerInfo& self,
                      "with the same plug-ins"));
   }
   if (caller == self.name) {
-    return refuse(Verdict::kRefused,
-                  absl::StrCat("two workers are named ", caller));
+    return Refusal(wire::VERDICT_REFUSED,
+                   absl::StrCat("two workers are named ", caller));
   }
-  return {.verdict = Verdict::kOk, .self = self};
+  return {};
 }
 
 }  // namespace baton::rpc

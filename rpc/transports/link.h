@@ -20,12 +20,18 @@
 #include "rpc/transports/failure_detector.h"
 #include "rpc/transports/grpc.h"
 #include "rpc/transports/grpc_stream.h"
-#include "rpc/transports/hello.h"
 #include "rpc/transports/outgoing.h"
 #include "rpc/transports/rings.h"
 #include "rpc/transports/tensor_channels.h"
 
 namespace baton::rpc {
+
+namespace wire {
+class Challenge;
+class Hello;
+class HelloAnswer;
+enum Verdict : int;
+}  // namespace wire
 
 // State that the links of one transport share.
 struct LinkHost {
@@ -82,7 +88,8 @@ class Link final : public GrpcStreamObserver,
   void Send(std::shared_ptr<Outgoing> message);
   // Takes a stream on which the peer said hello. Returns false if it was
   // refused.
-  bool Accept(const std::shared_ptr<GrpcStream>& stream, const Hello& hello);
+  bool Accept(const std::shared_ptr<GrpcStream>& stream,
+              const wire::Hello& hello);
   // Breaks the link as a failing network would; `then` runs after OnPeerLost.
   void Sever(const absl::Status& why, Task then);
   // Breaks the link for good: later messages and hellos are refused.
@@ -142,7 +149,7 @@ class Link final : public GrpcStreamObserver,
   std::shared_ptr<GrpcStream> DialStreamLocked()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Dials a stream and sends the hello as its first frame.
-  void SayHelloLocked(Hello hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SayHelloLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AttemptFailedLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status UnreachableLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -189,21 +196,22 @@ class Link final : public GrpcStreamObserver,
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Returns Unauthenticated if the peer does not prove that it knows the token.
-  absl::Status OnChallengeLocked(const Challenge& challenge)
+  absl::Status OnChallengeLocked(const wire::Challenge& challenge)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status OnAnswerLocked(const HelloAnswer& answer)
+  absl::Status OnAnswerLocked(const wire::HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ConnectedLocked(const HelloAnswer& answer)
+  void ConnectedLocked(const wire::HelloAnswer& answer)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Verdict JudgeLocked(const Hello& hello) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  wire::Verdict JudgeLocked(const wire::Hello& hello)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the peer's present incarnation has ended.
   void ForgetIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RememberIncarnationLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void BadFramesLocked(const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void OpenChannelsLocked(bool dialed, const std::vector<ChannelOffer>& ours,
-                          const std::vector<ChannelOffer>& theirs)
+  void OpenChannelsLocked(bool dialed, const ChannelOffers& ours,
+                          const ChannelOffers& theirs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Called when the channels have frames to send.
   void PumpChannels();
@@ -264,7 +272,8 @@ class Link final : public GrpcStreamObserver,
   bool resting_ ABSL_GUARDED_BY(mutex_) = false;  // between two rounds
   bool was_up_ ABSL_GUARDED_BY(mutex_) = false;
 
-  std::vector<ChannelOffer> offers_ ABSL_GUARDED_BY(mutex_);  // of this attempt
+  // Of attempt_, until it is answered.
+  std::shared_ptr<wire::Hello> hello_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<TensorChannels> channels_
       ABSL_GUARDED_BY(mutex_);  // while the link is up
 

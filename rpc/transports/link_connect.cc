@@ -12,7 +12,9 @@
 #include "rpc/transports/channel_kinds.h"
 #include "rpc/transports/credentials.h"
 #include "rpc/transports/grpc_settings.h"
+#include "rpc/transports/hello.h"
 #include "rpc/transports/link.h"
+#include "rpc/wire.pb.h"
 #include "rpc/worker.h"
 
 // How a link comes up: which end dials, and which callers are admitted.
@@ -107,23 +109,24 @@ void Link::StreamState::CloseStream() {
   proof.clear();
 }
 
-void Link::SayHelloLocked(Hello hello) {
+void Link::SayHelloLocked() {
   stream_.CloseStream();
   if (!host_.options.security.token.empty()) {
     // A hello without a nonce is refused.
-    if (const auto nonce = NewKey(); nonce.ok()) hello.nonce = *nonce;
-    stream_.hello = Serialize(hello);
+    if (const auto nonce = NewKey(); nonce.ok()) hello_->set_nonce(*nonce);
+    stream_.hello = hello_->SerializeAsString();
   }
   stream_.grpc = DialStreamLocked();
-  WriteLocked(Encode(hello));
+  WriteLocked(Encode(*hello_));
 }
 
 void Link::TryLocked() {
   attempt_ = ++host_.attempts;
-  Hello hello = MakeHello(host_.options, host_.self, peer_);
-  hello.attempt = attempt_;
-  hello.channels = offers_ = OffersOf(host_.kinds);
-  SayHelloLocked(std::move(hello));
+  hello_ = std::make_shared<wire::Hello>(
+      MakeHello(host_.options, host_.self, peer_));
+  hello_->set_attempt(attempt_);
+  *hello_->mutable_channels() = OffersOf(host_.kinds);
+  SayHelloLocked();
   AfterLocked(std::min(kAnswerTimeout, std::chrono::ceil<milliseconds>(std::max(
                                            dial_deadline_ - Clock::now(),
                                            Clock::duration(kFirstRetry)))),
@@ -182,112 +185,111 @@ void Link::DialFailedLocked(const absl::Status& why) {
   BecomeIdleLocked();
 }
 
-absl::Status Link::OnChallengeLocked(const Challenge& challenge) {
+absl::Status Link::OnChallengeLocked(const wire::Challenge& challenge) {
   const std::string& token = host_.options.security.token;
   const std::string hello = std::exchange(stream_.hello, {});
   if (hello.empty()) {
     return absl::InvalidArgumentError("a challenge at the wrong time");
   }
-  if (!SameToken(challenge.proof,
+  if (!SameToken(challenge.proof(),
                  ProofOf(HelloRole::kDialed, token, hello, challenge))) {
     return TokensDiffer("it does not prove to know the cluster token");
   }
   // The challenger may know the token because it is this worker itself, to
   // which somebody has relayed this worker's hello.
-  if (challenge.self.name != peer_.name) {
-    return OnAnswerLocked({.verdict = Verdict::kNotMe,
-                           .text = absl::StrCat("worker ", challenge.self.name,
-                                                " lives where worker ",
-                                                peer_.name, " was expected")});
+  if (challenge.self().name() != peer_.name) {
+    return OnAnswerLocked(Refusal(
+        wire::VERDICT_NOT_ME,
+        absl::StrCat("worker ", challenge.self().name(), " lives where worker ",
+                     peer_.name, " was expected")));
   }
   stream_.proof = ProofOf(HelloRole::kDialer, token, hello, challenge);
   PumpLocked();
   return absl::OkStatus();
 }
 
-absl::Status Link::OnAnswerLocked(const HelloAnswer& answer) {
-  if (!stream_.hello.empty() && answer.verdict != Verdict::kUnproven) {
+absl::Status Link::OnAnswerLocked(const wire::HelloAnswer& answer) {
+  if (!stream_.hello.empty() && answer.verdict() != wire::VERDICT_UNPROVEN) {
     return TokensDiffer("it does not prove to know the cluster token");
   }
-  const absl::Status text = absl::UnavailableError(answer.text);
-  switch (answer.verdict) {
-    case Verdict::kOk:
+  const absl::Status text = absl::UnavailableError(answer.text());
+  switch (answer.verdict()) {
+    case wire::VERDICT_OK:
       ConnectedLocked(answer);
       break;
-    case Verdict::kYield:
+    case wire::VERDICT_YIELD:
       stream_.CloseStream();
       AfterLocked(kYieldTimeout, &Link::TimedOutLocked);
       break;
-    case Verdict::kRefused:
-      DialFailedLocked(absl::FailedPreconditionError(answer.text));
+    case wire::VERDICT_REFUSED:
+      DialFailedLocked(absl::FailedPreconditionError(answer.text()));
       break;
-    case Verdict::kNotMe:
+    case wire::VERDICT_NOT_ME:
       if (target_ + 1 < targets_.size()) {
         AttemptFailedLocked(text);
       } else {
         DialFailedLocked(text);
       }
       break;
-    case Verdict::kStale:
-    case Verdict::kShutDown:
-      AttemptFailedLocked(text);
+    case wire::VERDICT_UNPROVEN:
+      AttemptFailedLocked(absl::UnauthenticatedError(answer.text()));
       break;
-    case Verdict::kUnproven:
-      AttemptFailedLocked(absl::UnauthenticatedError(answer.text));
+    default:  // another attempt may succeed
+      AttemptFailedLocked(text);
       break;
   }
   return absl::OkStatus();
 }
 
-void Link::ConnectedLocked(const HelloAnswer& answer) {
-  if (answer.self.name != peer_.name ||
-      (peer_.incarnation != 0 &&
-       answer.self.incarnation != peer_.incarnation)) {
+void Link::ConnectedLocked(const wire::HelloAnswer& answer) {
+  const wire::Worker& peer = answer.self();
+  if (peer.name() != peer_.name ||
+      (peer_.incarnation != 0 && peer.incarnation() != peer_.incarnation)) {
     AttemptFailedLocked(absl::UnavailableError(
-        absl::StrCat("worker ", answer.self.name, " answers there")));
+        absl::StrCat("worker ", peer.name(), " answers there")));
     return;
   }
-  peer_.incarnation = answer.self.incarnation;
-  peer_.rank = answer.self.rank;
-  stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt);
-  BecomeUpLocked(answer.lease, answer.max_message_bytes);
+  peer_.incarnation = peer.incarnation();
+  peer_.rank = Rank{peer.rank()};
+  stale_attempt_ = std::max(stale_attempt_, answer.abandoned_attempt());
+  BecomeUpLocked(milliseconds(answer.lease_ms()), answer.max_message_bytes());
   traffic_.detail = targets_[target_];
   stream_.ready = true;
-  OpenChannelsLocked(true, offers_, answer.channels);
+  OpenChannelsLocked(true, std::exchange(hello_, nullptr)->channels(),
+                     answer.channels());
   channels_->Start();
   PumpLocked();
 }
 
 bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
-                  const Hello& hello) {
+                  const wire::Hello& hello) {
   MutexLock lock(mutex_);
   if (!closed_.ok()) {
-    stream->CloseWith(Encode(HelloAnswer{.verdict = Verdict::kStale,
-                                         .text = std::string(closed_.message()),
-                                         .self = host_.self}));
+    stream->CloseWith(
+        Encode(Refusal(wire::VERDICT_STALE, std::string(closed_.message()))));
     return false;
   }
-  const Verdict verdict = JudgeLocked(hello);
-  HelloAnswer answer{.verdict = verdict,
-                     .self = host_.self,
-                     .lease = host_.options.lease,
-                     .max_message_bytes = host_.options.max_message_bytes};
-  if (verdict != Verdict::kOk) {
-    answer.text = verdict == Verdict::kRefused
-                      ? absl::StrCat("another process is worker ", peer_.name,
-                                     " by now; this one has been replaced")
-                      : "another connection was made meanwhile";
-    stream->CloseWith(Encode(answer));
+  if (const wire::Verdict verdict = JudgeLocked(hello);
+      verdict != wire::VERDICT_OK) {
+    stream->CloseWith(Encode(Refusal(
+        verdict, verdict == wire::VERDICT_REFUSED
+                     ? absl::StrCat("another process is worker ", peer_.name,
+                                    " by now; this one has been replaced")
+                     : "another connection was made meanwhile")));
     return false;
   }
   if (state_ == State::kUp)
     BreakLocked(LostLocked(absl::UnavailableError("it connected anew")), true);
   stream_.CloseStream();
-  stale_attempt_ = hello.attempt;
-  answer.abandoned_attempt = attempt_;
-  answer.channels = OffersOf(host_.kinds);
-  BecomeUpLocked(hello.lease, hello.max_message_bytes);
-  OpenChannelsLocked(false, answer.channels, hello.channels);
+  stale_attempt_ = hello.attempt();
+  wire::HelloAnswer answer;
+  ToWire(host_.self, *answer.mutable_self());
+  answer.set_abandoned_attempt(attempt_);
+  answer.set_lease_ms(host_.options.lease.count());
+  *answer.mutable_channels() = OffersOf(host_.kinds);
+  answer.set_max_message_bytes(host_.options.max_message_bytes);
+  BecomeUpLocked(milliseconds(hello.lease_ms()), hello.max_message_bytes());
+  OpenChannelsLocked(false, answer.channels(), hello.channels());
   traffic_.detail = "dialed by the peer";
   stream_.grpc = stream;
   stream_.ready = stream_.writing = true;
@@ -299,40 +301,38 @@ bool Link::Accept(const std::shared_ptr<GrpcStream>& stream,
   return true;
 }
 
-void Link::OpenChannelsLocked(bool dialed,
-                              const std::vector<ChannelOffer>& ours,
-                              const std::vector<ChannelOffer>& theirs) {
-  channels_ =
-      TensorChannels::Make(host_.kinds, {.self = host_.self.name,
-                                         .peer = peer_.name,
-                                         .dialed = dialed,
-                                         .ours = ours,
-                                         .theirs = theirs,
-                                         .timer = host_.timer.get(),
-                                         .wake = [weak = weak_from_this()] {
-                                           if (const auto self = weak.lock())
-                                             self->PumpChannels();
-                                         }});
+void Link::OpenChannelsLocked(bool dialed, const ChannelOffers& ours,
+                              const ChannelOffers& theirs) {
+  channels_ = TensorChannels::Make(host_.kinds, ours, theirs,
+                                   {.self = host_.self.name,
+                                    .peer = peer_.name,
+                                    .dialed = dialed,
+                                    .timer = host_.timer.get(),
+                                    .wake = [weak = weak_from_this()] {
+                                      if (const auto self = weak.lock())
+                                        self->PumpChannels();
+                                    }});
 }
 
-Verdict Link::JudgeLocked(const Hello& hello) {
-  if (peer_.incarnation != hello.self.incarnation) {
+wire::Verdict Link::JudgeLocked(const wire::Hello& hello) {
+  const uint64_t incarnation = hello.self().incarnation();
+  if (peer_.incarnation != incarnation) {
     const bool another = peer_.incarnation != 0;
     // A process that was hung must not end its successor's connection.
-    if (another && std::find(past_.begin(), past_.end(),
-                             hello.self.incarnation) != past_.end()) {
-      return Verdict::kRefused;
+    if (another &&
+        std::find(past_.begin(), past_.end(), incarnation) != past_.end()) {
+      return wire::VERDICT_REFUSED;
     }
     if (another) ForgetIncarnationLocked();
     stale_attempt_ = 0;
     const std::string address = peer_.address;
-    peer_ = hello.self;
+    peer_ = FromWire(hello.self()).value();
     if (peer_.address.empty()) peer_.address = address;
   }
-  if (hello.attempt <= stale_attempt_) return Verdict::kStale;
+  if (hello.attempt() <= stale_attempt_) return wire::VERDICT_STALE;
   const bool we_dial = state_ == State::kDialing && stream_.grpc != nullptr;
-  if (we_dial && host_.self.name < peer_.name) return Verdict::kYield;
-  return Verdict::kOk;
+  return we_dial && host_.self.name < peer_.name ? wire::VERDICT_YIELD
+                                                 : wire::VERDICT_OK;
 }
 
 void Link::RememberIncarnationLocked() {

@@ -8,7 +8,9 @@
 #include "core/log.h"
 #include "core/status.h"
 #include "rpc/transports/framing.h"
+#include "rpc/transports/hello.h"
 #include "rpc/transports/link.h"
+#include "rpc/wire.pb.h"
 
 // Receiving through the stream and the ring.
 namespace baton::rpc {
@@ -109,10 +111,12 @@ absl::Status Link::HandleLocked(Receiver::Batch& batch, bool from_ring) {
   failure_detector_.Heard();
   for (const Receiver::Control& control : batch.controls) {
     if (control.kind == FrameKind::kHelloAnswer && !stream_.ready) {
-      ASSIGN_OR_RETURN(HelloAnswer answer, ParseHelloAnswer(control.meta));
+      ASSIGN_OR_RETURN(const wire::HelloAnswer answer,
+                       ParseHelloAnswer(control.meta));
       RETURN_IF_ERROR(OnAnswerLocked(answer));
     } else if (control.kind == FrameKind::kChallenge && !stream_.ready) {
-      ASSIGN_OR_RETURN(Challenge challenge, ParseChallenge(control.meta));
+      ASSIGN_OR_RETURN(const wire::Challenge challenge,
+                       ParseChallenge(control.meta));
       RETURN_IF_ERROR(OnChallengeLocked(challenge));
     } else if (control.kind == FrameKind::kGoodbye && stream_.ready &&
                !from_ring && !stream_.goodbye_received) {

@@ -150,10 +150,7 @@ absl::Status Receiver::ReadMessage(const FrameHeader& header,
     RETURN_IF_ERROR(Append(in, tensor, in.specs[tensor].bytes, frames));
     RETURN_IF_ERROR(Settle(in, tensor));
   }
-  if (in.chunked_tensors.empty()) {
-    Finish(in, batch);
-    return absl::OkStatus();
-  }
+  if (in.chunked_tensors.empty()) return Finish(in, batch);
   if (!large_.chunked_tensors.empty()) {
     return absl::InvalidArgumentError(
         "a message in chunks amid the chunks of another");
@@ -245,9 +242,9 @@ absl::Status Receiver::ReadChunk(const FrameHeader& header, FrameReader& frames,
   RETURN_IF_ERROR(Settle(in, tensor));
   in.offset = 0;
   if (++in.chunked < in.chunked_tensors.size()) return absl::OkStatus();
-  Finish(in, batch);
+  const absl::Status finished = Finish(in, batch);
   in = Incoming();
-  return absl::OkStatus();
+  return finished;
 }
 
 absl::Status Receiver::Allocate(Incoming& in, size_t tensor) {
@@ -277,11 +274,11 @@ absl::Status Receiver::Settle(Incoming& in, size_t tensor) {
   return CatchErrors([&] { values = OnGpu(values, device_); });
 }
 
-void Receiver::Finish(Incoming& in, Batch& batch) {
+absl::Status Receiver::Finish(Incoming& in, Batch& batch) {
   const bool small = in.chunked_tensors.empty();
   batch.small = batch.small || small;
   if (in.awaited.empty()) {
-    if (in.header_is_last_tensor) RestoreHeader(in.message);
+    if (in.header_is_last_tensor) RETURN_IF_ERROR(RestoreHeader(in.message));
     batch.bytes += in.bytes;
     batch.messages.push_back(std::move(in.message));
   } else {
@@ -292,6 +289,7 @@ void Receiver::Finish(Incoming& in, Batch& batch) {
                           .small = small,
                           .header_is_last_tensor = in.header_is_last_tensor});
   }
+  return absl::OkStatus();
 }
 
 }  // namespace baton::rpc

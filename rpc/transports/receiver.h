@@ -88,7 +88,7 @@ class Receiver {
                              FrameReader& frames);
   // Called when all elements of the tensor have arrived.
   absl::Status Settle(Incoming& in, size_t tensor);
-  static void Finish(Incoming& in, Batch& batch);
+  static absl::Status Finish(Incoming& in, Batch& batch);
 
   const size_t max_bytes_;
   Device device_;

@@ -19,19 +19,21 @@ namespace {
 constexpr size_t kMostUnsent = 1'000'000;
 constexpr char kReadsNothing[] = "it does not read what it is told";
 
-const ChannelOffer* Find(const std::vector<ChannelOffer>& offers, uint32_t id) {
-  for (const ChannelOffer& offer : offers) {
-    if (offer.channel == id) return &offer;
+const wire::ChannelOffer* Find(const ChannelOffers& offers, uint32_t id) {
+  for (const wire::ChannelOffer& offer : offers) {
+    if (offer.channel() == id) return &offer;
   }
   return nullptr;
 }
 
 // Returns why these two ends cannot have the channel; empty if they can.
-std::string Missing(const ChannelOffer* ours, const ChannelOffer* theirs) {
+std::string Missing(const wire::ChannelOffer* ours,
+                    const wire::ChannelOffer* theirs) {
   if (ours == nullptr) return "not offered here";
-  if (!ours->missing.empty()) return ours->missing;
+  if (!ours->missing().empty()) return ours->missing();
   if (theirs == nullptr) return "it offers none";
-  if (!theirs->missing.empty()) return absl::StrCat("there: ", theirs->missing);
+  if (!theirs->missing().empty())
+    return absl::StrCat("there: ", theirs->missing());
   return {};
 }
 
@@ -70,23 +72,25 @@ class TensorChannels::Port final : public ChannelPort {
   const uint32_t id_;
 };
 
-std::shared_ptr<TensorChannels> TensorChannels::Make(const ChannelKinds& kinds,
-                                                     Setup setup) {
+std::shared_ptr<TensorChannels> TensorChannels::Make(
+    const ChannelKinds& kinds, const ChannelOffers& ours,
+    const ChannelOffers& theirs, Setup setup) {
   std::shared_ptr<TensorChannels> channels(
       new TensorChannels(std::move(setup)));
-  channels->Open(kinds);
+  channels->Open(kinds, ours, theirs);
   return channels;
 }
 
-void TensorChannels::Open(const ChannelKinds& kinds) {
+void TensorChannels::Open(const ChannelKinds& kinds, const ChannelOffers& ours,
+                          const ChannelOffers& theirs) {
   for (const auto& kind : kinds) {
     const uint32_t id = kind->id();
-    const ChannelOffer* ours = rpc::Find(setup_.ours, id);
-    const ChannelOffer* theirs = rpc::Find(setup_.theirs, id);
-    Entry entry{.name = kind->name(), .why_not = Missing(ours, theirs)};
+    const wire::ChannelOffer* our = rpc::Find(ours, id);
+    const wire::ChannelOffer* their = rpc::Find(theirs, id);
+    Entry entry{.name = kind->name(), .why_not = Missing(our, their)};
     if (entry.why_not.empty()) entry.why_not = Spare(*kind);
     if (entry.why_not.empty()) {
-      auto channel = kind->Open({setup_.dialed, ours->offer, theirs->offer},
+      auto channel = kind->Open({setup_.dialed, our->offer(), their->offer()},
                                 std::make_shared<Port>(weak_from_this(), id));
       if (channel.ok()) {
         entry.channel = *std::move(channel);

@@ -19,14 +19,18 @@
 #include "core/timer.h"
 #include "rpc/channels/channel.h"
 
+namespace google::protobuf {
+template <typename T>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
 namespace baton::rpc {
 
-// A channel that one end of a connection offers to the other, or why it cannot.
-struct ChannelOffer {
-  uint32_t channel = 0;
-  std::string offer = {};
-  std::string missing = {};
-};
+namespace wire {
+class ChannelOffer;
+}
+// What one end of a connection offers to the other (rpc/wire.proto).
+using ChannelOffers = google::protobuf::RepeatedPtrField<wire::ChannelOffer>;
 using ChannelKinds = std::vector<std::shared_ptr<ChannelKind>>;  // best first
 
 // The channels of one connection between two workers, from its hello to its
@@ -39,13 +43,14 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
     std::string self;
     std::string peer;
     bool dialed = false;
-    std::vector<ChannelOffer> ours, theirs;
     Timer* timer = nullptr;  // must be valid until Close
     // Called when there is something to take: at once, on a thread that holds
     // no lock, or on the timer's thread.
     std::function<void()> wake;
   };
   static std::shared_ptr<TensorChannels> Make(const ChannelKinds& kinds,
+                                              const ChannelOffers& ours,
+                                              const ChannelOffers& theirs,
                                               Setup setup);
 
   // Called on the end that dialed.
@@ -105,7 +110,8 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
   using Clock = Timer::Clock;
 
   explicit TensorChannels(Setup setup) : setup_(std::move(setup)) {}
-  void Open(const ChannelKinds& kinds);
+  void Open(const ChannelKinds& kinds, const ChannelOffers& ours,
+            const ChannelOffers& theirs);
   // Why a pair that could have the channel does not need it; empty if it does.
   std::string Spare(const ChannelKind& kind) const;
   std::shared_ptr<Channel> Find(uint32_t channel) const;

@@ -16,6 +16,7 @@
 #include "rpc/transports/outgoing.h"
 #include "rpc/transports/receiver.h"
 #include "rpc/transports/tensor_channels.h"
+#include "rpc/wire.pb.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/targets.h"
 
@@ -81,14 +82,14 @@ struct Side {
   Side(const char* self, const char* peer, bool dialed, Fd socket)
       : kind(std::make_shared<PairKind>(std::move(socket))) {
     static Timer timer("fuzz");
-    const std::vector<rpc::ChannelOffer> offers = {{.channel = kind->id()}};
-    channels = TensorChannels::Make({kind}, {.self = self,
-                                             .peer = peer,
-                                             .dialed = dialed,
-                                             .ours = offers,
-                                             .theirs = offers,
-                                             .timer = &timer,
-                                             .wake = [] {}});
+    rpc::ChannelOffers offers;
+    offers.Add()->set_channel(kind->id());
+    channels = TensorChannels::Make({kind}, offers, offers,
+                                    {.self = self,
+                                     .peer = peer,
+                                     .dialed = dialed,
+                                     .timer = &timer,
+                                     .wake = [] {}});
   }
 
   // False where a link would break.

@@ -31,7 +31,7 @@ std::string HelloFrame() {
   rpc::GrpcOptions options;
   options.cluster = "baton";
   options.registry_digest = "abc";
-  return BytesOf(Encode(MakeHello(options, kBob, kAlice)));
+  return BytesOf(rpc::Encode(MakeHello(options, kBob, kAlice)));
 }
 
 void FramesAndHello() {
@@ -69,17 +69,19 @@ void FramesAndHello() {
   BATON_CHECK(guarded.ParseFromString(meta));
   guarded.set_nonce(std::string(rpc::kKeyBytes, 'n'));
   Save("hello", "with_nonce", guarded.SerializeAsString());
-  const std::string challenge =
-      BytesOf(Encode(rpc::Challenge{.self = kAlice,
-                                    .nonce = std::string(rpc::kKeyBytes, 'm'),
-                                    .proof = std::string(32, 'p')}));
+  wire::Challenge told;
+  rpc::ToWire(kAlice, *told.mutable_self());
+  told.set_nonce(std::string(rpc::kKeyBytes, 'm'));
+  told.set_proof(std::string(32, 'p'));
+  const std::string challenge = BytesOf(rpc::Encode(told));
   const std::string proof = BytesOf(rpc::EncodeProof(std::string(32, 'q')));
   Save("hello", "challenge", challenge.substr(rpc::kFrameHeaderBytes));
   Save("hello", "proof", proof.substr(rpc::kFrameHeaderBytes));
   Save("frames", "proofs", '\0' + Chunk(challenge) + '\0' + Chunk(proof));
+  wire::HelloAnswer answer;
+  rpc::ToWire(kAlice, *answer.mutable_self());
   Save("hello", "answer",
-       BytesOf(Encode(rpc::HelloAnswer{.self = kAlice}))
-           .substr(rpc::kFrameHeaderBytes));
+       BytesOf(rpc::Encode(answer)).substr(rpc::kFrameHeaderBytes));
 }
 
 void Rendezvous() {

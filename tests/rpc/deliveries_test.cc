@@ -42,6 +42,27 @@ TEST(Deliveries, TheSmallestLimitLetsOneMessageInAfterTheOther) {
   gate->Close();
 }
 
+TEST(Deliveries, AHeaderForWhichThereIsNoMemoryFailsItsMessageOnly) {
+  const WorkerInfo bob{"bob", Rank{1}, 2, "127.0.0.1:1"};
+  Taker taker;
+  const auto gate = std::make_shared<HandlerGate>();
+  gate->Open(&taker);
+  const auto deliveries = std::make_shared<Deliveries>(
+      gate, std::make_shared<ThreadPool>(1, "test-deliver"), size_t{1} << 20,
+      [] {});
+  const Tensor endless =
+      Tensor::Zeros({1}, {.dtype = DType::kU8}).Expand({int64_t{1} << 62});
+  absl::Status failure;
+  deliveries->PushWithoutHeader(
+      bob, {"", {endless}}, 5,
+      [&failure](const absl::Status& why) { failure = why; });
+  deliveries->Push(bob, {"next", {}}, 5);
+  deliveries->RunHere();
+  EXPECT_FALSE(failure.ok());
+  EXPECT_EQ(taker.taken, 1);
+  gate->Close();
+}
+
 // Takes messages, each of which holds the number of its thread and its own, and
 // frees them at once.
 class Counter final : public MessageHandler {

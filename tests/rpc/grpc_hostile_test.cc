@@ -5,6 +5,7 @@
 
 #include "rpc/transports/framing.h"
 #include "rpc/transports/hello.h"
+#include "rpc/wire.pb.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/rpc/raw_client.h"
 
@@ -15,9 +16,10 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 
-Hello HelloTo(const WorkerInfo& to) {
-  Hello hello = MakeHello({}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, to);
-  hello.attempt = 1;
+wire::Hello HelloTo(const WorkerInfo& to) {
+  wire::Hello hello =
+      MakeHello({}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, to);
+  hello.set_attempt(1);
   return hello;
 }
 
@@ -39,8 +41,8 @@ TEST(GrpcHostile, GarbageInsteadOfAHelloEndsThatConnectionOnly) {
     client.WriteBytes(bytes);
     const auto answer = client.ReadAnswer();
     ASSERT_TRUE(answer.ok()) << answer.status();
-    EXPECT_EQ(answer->verdict, Verdict::kRefused);
-    EXPECT_THAT(answer->text, HasSubstr("no valid hello"));
+    EXPECT_EQ(answer->verdict(), wire::VERDICT_REFUSED);
+    EXPECT_THAT(answer->text(), HasSubstr("no valid hello"));
   }
   auto bob = NewWorker("bob", 1);
   bob->Start();
@@ -80,10 +82,10 @@ TEST(GrpcHostile, GarbageAfterTheHelloBreaksThatConnectionOnly) {
   size_t lost = 0;
   for (const std::string& attack : attacks) {
     RawClient client(TcpOf(alice->info.address));
-    Hello hello = HelloTo(alice->info);
-    hello.attempt = ++lost;
+    wire::Hello hello = HelloTo(alice->info);
+    hello.set_attempt(++lost);
     client.Write(Encode(hello));
-    ASSERT_EQ(client.ReadAnswer()->verdict, Verdict::kOk);
+    ASSERT_EQ(client.ReadAnswer()->verdict(), wire::VERDICT_OK);
     client.WriteBytes(attack);
     grpc::ByteBuffer rest;
     while (client.Read(&rest)) {
@@ -102,7 +104,7 @@ TEST(GrpcHostile, AMessageAboveTheLimitBreaksItsConnection) {
   client.Write(Encode(HelloTo(alice->info)));
   const auto answer = client.ReadAnswer();
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->max_message_bytes, 1000u);
+  EXPECT_EQ(answer->max_message_bytes(), 1000u);
   std::string frame;
   AppendFrameHeader({FrameKind::kMessage, 3, 0}, frame);
   client.WriteBytes(frame + "\x08\xe9\x07");  // a header of 1001 bytes
@@ -120,7 +122,7 @@ TEST(GrpcHostile, RefusesMessagesBeforeTheHello) {
   client.WriteBytes(message + std::string("\x08\x00", 2));
   const auto answer = client.ReadAnswer();
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_THAT(answer->text, HasSubstr("a message before the hello"));
+  EXPECT_THAT(answer->text(), HasSubstr("a message before the hello"));
 }
 
 // A refusal quotes what an unauthenticated peer sent, and is shown in
@@ -128,53 +130,53 @@ TEST(GrpcHostile, RefusesMessagesBeforeTheHello) {
 TEST(GrpcHostile, RefusalsQuoteOnlyWhatCanBePrinted) {
   auto alice = NewWorker("alice", 0);
   alice->Start();
-  Hello hello = HelloTo(alice->info);
-  hello.cluster = "\x1b[2J\nW all is well" + std::string(5000, 'x');
+  wire::Hello hello = HelloTo(alice->info);
+  hello.set_cluster("\x1b[2J\nW all is well" + std::string(5000, 'x'));
   RawClient client(TcpOf(alice->info.address));
   client.Write(Encode(hello));
   const auto answer = client.ReadAnswer();
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_THAT(answer->text, HasSubstr("\"?[2J?W all is well"));
-  EXPECT_EQ(answer->text.find('\x1b'), std::string::npos);
-  EXPECT_EQ(answer->text.find('\n'), std::string::npos);
-  EXPECT_LT(answer->text.size(), 1500u);
+  EXPECT_THAT(answer->text(), HasSubstr("\"?[2J?W all is well"));
+  EXPECT_EQ(answer->text().find('\x1b'), std::string::npos);
+  EXPECT_EQ(answer->text().find('\n'), std::string::npos);
+  EXPECT_LT(answer->text().size(), 1500u);
 }
 
 TEST(GrpcHostile, AnotherVersionOrWorkerIsRefused) {
   auto alice = NewWorker("alice", 0);
   alice->Start();
-  Hello hello = HelloTo(alice->info);
-  hello.version = 99;
+  wire::Hello hello = HelloTo(alice->info);
+  hello.set_version(99);
   RawClient old(TcpOf(alice->info.address));
   old.Write(Encode(hello));
-  EXPECT_THAT(old.ReadAnswer()->text, HasSubstr("version 99"));
+  EXPECT_THAT(old.ReadAnswer()->text(), HasSubstr("version 99"));
   hello = HelloTo(alice->info);
-  hello.to_name = "bob";
+  hello.set_to_name("bob");
   RawClient lost(TcpOf(alice->info.address));
   lost.Write(Encode(hello));
-  EXPECT_EQ(lost.ReadAnswer()->verdict, Verdict::kNotMe);
+  EXPECT_EQ(lost.ReadAnswer()->verdict(), wire::VERDICT_NOT_ME);
 }
 
 TEST(GrpcHostile, AnOldProcessThatWakesDoesNotBreakItsSuccessorsConnection) {
   auto alice = NewWorker("alice", 0);
   alice->Start();
-  Hello hello = HelloTo(alice->info);
+  wire::Hello hello = HelloTo(alice->info);
   RawClient old(TcpOf(alice->info.address));
   old.Write(Encode(hello));
-  ASSERT_EQ(old.ReadAnswer()->verdict, Verdict::kOk);
-  hello.self.incarnation = 100;
+  ASSERT_EQ(old.ReadAnswer()->verdict(), wire::VERDICT_OK);
+  hello.mutable_self()->set_incarnation(100);
   RawClient successor(TcpOf(alice->info.address));
   successor.Write(Encode(hello));
-  ASSERT_EQ(successor.ReadAnswer()->verdict, Verdict::kOk);
+  ASSERT_EQ(successor.ReadAnswer()->verdict(), wire::VERDICT_OK);
   alice->mailbox.AwaitLost(1);
-  hello.self.incarnation = 99;
-  hello.attempt = 7;
+  hello.mutable_self()->set_incarnation(99);
+  hello.set_attempt(7);
   RawClient woken(TcpOf(alice->info.address));
   woken.Write(Encode(hello));
   const auto answer = woken.ReadAnswer();
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_EQ(answer->verdict, Verdict::kRefused);
-  EXPECT_THAT(answer->text, HasSubstr("has been replaced"));
+  EXPECT_EQ(answer->verdict(), wire::VERDICT_REFUSED);
+  EXPECT_THAT(answer->text(), HasSubstr("has been replaced"));
   EXPECT_TRUE(alice->SendTo("mallory", {"still there", {}}).ok());
   grpc::ByteBuffer frames;
   EXPECT_TRUE(successor.Read(&frames));
@@ -184,24 +186,24 @@ TEST(GrpcHostile, AnOldProcessThatWakesDoesNotBreakItsSuccessorsConnection) {
 TEST(GrpcHostile, AProcessThatWasForgottenIsRefusedOnceItHasASuccessor) {
   auto alice = NewWorker("alice", 0);
   alice->Start();
-  Hello hello = HelloTo(alice->info);
+  wire::Hello hello = HelloTo(alice->info);
   const auto verdict = [&] {
     RawClient client(TcpOf(alice->info.address));
     client.Write(Encode(hello));
-    ++hello.attempt;
-    return client.ReadAnswer()->verdict;
+    hello.set_attempt(hello.attempt() + 1);
+    return client.ReadAnswer()->verdict();
   };
   for (uint64_t times = 1; times <= 2; ++times) {  // it may come back
-    EXPECT_EQ(verdict(), Verdict::kOk);
+    EXPECT_EQ(verdict(), wire::VERDICT_OK);
     alice->mailbox.AwaitLost(times);
-    alice->transport->Forget(hello.self);
+    alice->transport->Forget(*FromWire(hello.self()));
   }
-  WorkerInfo successor = hello.self;
+  WorkerInfo successor = *FromWire(hello.self());
   ++successor.incarnation;
   alice->transport->AddPeer(successor);
-  EXPECT_EQ(verdict(), Verdict::kRefused);
-  hello.self = successor;
-  EXPECT_EQ(verdict(), Verdict::kOk);
+  EXPECT_EQ(verdict(), wire::VERDICT_REFUSED);
+  ToWire(successor, *hello.mutable_self());
+  EXPECT_EQ(verdict(), wire::VERDICT_OK);
 }
 
 TEST(GrpcHostile, WhoSaysNoHelloIsCutOff) {

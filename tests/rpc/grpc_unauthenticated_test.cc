@@ -25,6 +25,7 @@
 #include "rpc/channels/segment.h"
 #include "rpc/rendezvous.h"
 #include "rpc/transports/address.h"
+#include "rpc/wire.pb.h"
 #include "tests/rpc/certificates.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/rpc/raw_client.h"
@@ -210,7 +211,7 @@ TEST(GrpcUnauthenticated, AHelloThatIsRefusedIsNoReasonToStay) {
   auto alice = TcpWorker("alice", 0, {.hello_timeout = milliseconds(100)});
   RawClient client(TcpOf(alice->info.address));
   client.WriteBytes("no hello");
-  EXPECT_EQ(client.ReadAnswer()->verdict, Verdict::kRefused);
+  EXPECT_EQ(client.ReadAnswer()->verdict(), wire::VERDICT_REFUSED);
   const auto before = UsageOf(getpid())->descriptors;
   EXPECT_TRUE(Within(seconds(10),
                      [&] { return UsageOf(getpid())->descriptors < before; }));

@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "rpc/security.h"
+#include "rpc/wire.pb.h"
 #include "tests/rpc/grpc_worker.h"
 #include "tests/rpc/raw_client.h"
 #include "tests/support/status_matchers.h"
@@ -76,7 +77,11 @@ class GrpcImpostor : public ::testing::Test {
     EXPECT_FALSE(impostor.HasHeard("a secret"));
     EXPECT_EQ(alice_->mailbox.count(), 0u);
   }
-  HelloAnswer AsBob() const { return {.self = bob_}; }
+  wire::HelloAnswer AsBob() const {
+    wire::HelloAnswer answer;
+    ToWire(bob_, *answer.mutable_self());
+    return answer;
+  }
 
   std::unique_ptr<TestWorker> alice_;
   WorkerInfo bob_;
@@ -108,10 +113,12 @@ TEST_F(GrpcImpostor, OnADeadWorkersSocketIsNotBelieved) {
 TEST_F(GrpcImpostor, WhoMakesUpAProofIsNotBelieved) {
   LetBobDie();
   for (const std::string& proof : {std::string(), std::string(32, 'x')}) {
+    wire::Challenge challenge;
+    ToWire(bob_, *challenge.mutable_self());
+    challenge.set_nonce(std::string(16, 'n'));
+    challenge.set_proof(proof);
     Impostor impostor(TcpOf(bob_.address), [&](const auto&) -> Impostor::Reply {
-      return {
-          .message = BytesOf(Encode(Challenge{
-              .self = bob_, .nonce = std::string(16, 'n'), .proof = proof}))};
+      return {.message = BytesOf(Encode(challenge))};
     });
     EXPECT_THAT(SayASecret(),
                 Fails(StatusCode::kUnauthenticated,
@@ -143,27 +150,27 @@ TEST_F(GrpcImpostor, AWorkersOwnAnswerIsNotBelievedByIt) {
 
 // The proof of one role is none in the other.
 TEST_F(GrpcImpostor, WhoDialsCannotSendAWorkersProofBackToIt) {
-  Hello hello =
+  wire::Hello hello =
       MakeHello({}, {"bob", Rank{1}, 99, "127.0.0.1:1"}, alice_->info);
-  hello.attempt = 1;
-  hello.nonce = std::string(kKeyBytes, 'n');
+  hello.set_attempt(1);
+  hello.set_nonce(std::string(kKeyBytes, 'n'));
   RawClient mallory(TcpOf(alice_->info.address));
   mallory.Write(Encode(hello));
   const auto meta = mallory.ReadMeta(FrameKind::kChallenge);
   ASSERT_THAT(meta, IsOk());
   const auto challenge = ParseChallenge(*meta);
   ASSERT_THAT(challenge, IsOk());
-  EXPECT_EQ(challenge->self.name, "alice");
-  mallory.Write(EncodeProof(challenge->proof));
+  EXPECT_EQ(challenge->self().name(), "alice");
+  mallory.Write(EncodeProof(challenge->proof()));
   const auto answer = mallory.ReadAnswer();
   ASSERT_THAT(answer, IsOk());
-  EXPECT_EQ(answer->verdict, Verdict::kUnproven);
-  EXPECT_THAT(answer->text, HasSubstr("another cluster token"));
+  EXPECT_EQ(answer->verdict(), wire::VERDICT_UNPROVEN);
+  EXPECT_THAT(answer->text(), HasSubstr("another cluster token"));
 }
 
-Hello FromEve(const WorkerInfo& to) {
-  Hello hello = MakeHello({}, {"eve", Rank{1}, 99, "127.0.0.1:1"}, to);
-  hello.nonce = std::string(kKeyBytes, 'n');
+wire::Hello FromEve(const WorkerInfo& to) {
+  wire::Hello hello = MakeHello({}, {"eve", Rank{1}, 99, "127.0.0.1:1"}, to);
+  hello.set_nonce(std::string(kKeyBytes, 'n'));
   return hello;
 }
 
@@ -174,7 +181,7 @@ TEST_F(GrpcImpostor, WhoDoesNotWaitForTheChallengeIsRefused) {
   ASSERT_THAT(hasty.ReadMeta(FrameKind::kChallenge), IsOk());
   const auto answer = hasty.ReadAnswer();
   ASSERT_THAT(answer, IsOk());
-  EXPECT_EQ(answer->verdict, Verdict::kUnproven);
+  EXPECT_EQ(answer->verdict(), wire::VERDICT_UNPROVEN);
 }
 
 TEST_F(GrpcImpostor, WhoProvesNothingIsCutOff) {
@@ -256,7 +263,7 @@ TEST_F(GrpcRelay, WhatWasSaidOnceIsOfNoUseOnALaterConnection) {
   mallory.WriteBytes(said[1]);
   const auto refused = mallory.ReadAnswer();
   ASSERT_THAT(refused, IsOk());
-  EXPECT_EQ(refused->verdict, Verdict::kUnproven);
+  EXPECT_EQ(refused->verdict(), wire::VERDICT_UNPROVEN);
   EXPECT_EQ(live_bob_->mailbox.lost(), 0u);  // alice's connection is as it was
   // To alice, as bob: his challenge and answer to another hello.
   relay = nullptr;
@@ -280,7 +287,7 @@ TEST_F(GrpcRelay, WhoChangesAHelloIsNoticed) {
     if (frame.kind != FrameKind::kHello) return bytes;
     auto hello = ParseHello(frame.meta);
     EXPECT_THAT(hello, IsOk());
-    hello->self.name = "mallory";
+    hello->mutable_self()->set_name("mallory");
     return BytesOf(Encode(*hello));
   });
   LetAliceDial(relay->address());

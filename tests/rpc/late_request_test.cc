@@ -4,8 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "rpc/agent.h"
 #include "rpc/frames.h"
+#include "rpc/transports/grpc.h"
 #include "tests/rpc/counter.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -80,6 +86,38 @@ TEST_F(LateRequestTest, OfACallThatALostConnectionEndedIsGivenUp) {
   EXPECT_THAT(call.Await(5s), Fails(absl::StatusCode::kUnavailable, ""));
   ExpectAnAnswer();
   EXPECT_EQ(plan_->injected(), 2);
+}
+
+std::unique_ptr<rpc::Agent> StartOverGrpc(const std::string& name,
+                                          std::vector<rpc::WorkerInfo> peers) {
+  auto transport = rpc::MakeGrpcTransport({});
+  EXPECT_THAT(transport, IsOk());
+  rpc::Registry registry;
+  FillForLateRequests(registry);
+  rpc::AgentOptions options;
+  options.self = {name, static_cast<rpc::Rank>(peers.size()), 7,
+                  (*transport)->address()};
+  options.peers = std::move(peers);
+  auto agent = rpc::Agent::Start(std::move(options), std::move(registry),
+                                 *std::move(transport));
+  EXPECT_THAT(agent, IsOk());
+  return *std::move(agent);
+}
+
+// Its caller does not know the incarnation yet.
+TEST(FirstCall, ToAWorkerKnownByItsAddressOnlyCanBeCancelled) {
+  const auto bob = StartOverGrpc("bob", {});
+  rpc::WorkerInfo address = bob->self();
+  address.incarnation = 0;
+  const auto alice = StartOverGrpc("alice", {address});
+  rpc::CancelSource cancel;
+  Future<int> call = alice->Async<&UntilGivenUp>(
+      "bob", {.timeout = kNoLimit, .cancel = cancel.token()});
+  cancel.Cancel();
+  EXPECT_THAT(call.Await(5s), Fails(absl::StatusCode::kCancelled, ""));
+  // Bob takes this request after the cancellation.
+  EXPECT_THAT(alice->Async<&Sum>("bob", 1, 2).Await(5s), IsOk());
+  EXPECT_TRUE(bob->AwaitIdle(5s)) << bob->GetDebugInfo().ToString();
 }
 
 }  // namespace

@@ -123,20 +123,31 @@ TEST_F(HeldMessagesTest, OfALostConnectionNothingIsDelivered) {
   EXPECT_EQ(Last(1), "of the next");
 }
 
-TEST_F(HeldMessagesTest, ThereIsRoomUntilMoreThanTheLimitIsHeld) {
-  const Promise<void> first, second;
+TEST_F(HeldMessagesTest, AboveTheLimitThereIsNoRoomUntilHalfOfItIsFree) {
+  const Promise<void> first, second, third;
   ASSERT_TRUE(Hold("first", {first}, 400).ok());
   EXPECT_TRUE(held_->has_room());
   ASSERT_TRUE(Hold("second", {second}, 400).ok());
   EXPECT_FALSE(held_->has_room()) << "with what a message costs";
-  EXPECT_EQ(drained_, 0);
   first.Set(absl::OkStatus());
-  EXPECT_TRUE(held_->has_room());
   EXPECT_EQ(Delivered(), 1u);
-  EXPECT_EQ(drained_, 1);
+  EXPECT_FALSE(held_->has_room()) << "each message would pause and resume";
+  ASSERT_TRUE(Hold("third", {third}, 10).ok());
   second.Set(absl::OkStatus());
+  EXPECT_TRUE(held_->has_room());
   EXPECT_EQ(Delivered(), 2u);
   EXPECT_EQ(drained_, 1);
+  third.Set(absl::OkStatus());
+  EXPECT_EQ(Delivered(), 3u);
+  EXPECT_EQ(drained_, 1);
+}
+
+TEST_F(HeldMessagesTest, ALostConnectionLeavesRoomToTheNext) {
+  const Promise<void> never;
+  ASSERT_TRUE(Hold("large", {never}, 2 * kLimit).ok());
+  EXPECT_FALSE(held_->has_room());
+  held_->Drop();
+  EXPECT_TRUE(held_->has_room());
 }
 
 // What they wait for may be behind what a large one waits for.

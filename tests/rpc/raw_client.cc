@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
 #include "rpc/transports/grpc_stream.h"
+#include "rpc/wire.pb.h"
 #include "tests/rpc/transport_worker.h"
 
 namespace baton::rpc {
@@ -92,7 +93,7 @@ absl::StatusOr<std::string> RawClient::ReadMeta(FrameKind kind) {
   return meta;
 }
 
-absl::StatusOr<HelloAnswer> RawClient::ReadAnswer() {
+absl::StatusOr<wire::HelloAnswer> RawClient::ReadAnswer() {
   ASSIGN_OR_RETURN(const std::string meta, ReadMeta(FrameKind::kHelloAnswer));
   return ParseHelloAnswer(meta);
 }

@@ -30,7 +30,7 @@ class RawClient {
   bool Read(grpc::ByteBuffer* frames);
   // The meta bytes of the next frame, which must be of that kind.
   absl::StatusOr<std::string> ReadMeta(FrameKind kind);
-  absl::StatusOr<HelloAnswer> ReadAnswer();
+  absl::StatusOr<wire::HelloAnswer> ReadAnswer();
 
  private:
   struct Stream;

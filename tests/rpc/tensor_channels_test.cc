@@ -34,13 +34,12 @@ class ChannelsTest : public ::testing::Test {
   Timer timer_{"test-channels"};
   std::atomic<int> woken_{0};
   const std::shared_ptr<TensorChannels> channels_ =
-      TensorChannels::Make({kind_}, {.self = "alice",
-                                     .peer = "bob",
-                                     .dialed = true,
-                                     .ours = OffersOf({kind_}),
-                                     .theirs = OffersOf({kind_}),
-                                     .timer = &timer_,
-                                     .wake = [this] { ++woken_; }});
+      TensorChannels::Make({kind_}, OffersOf({kind_}), OffersOf({kind_}),
+                           {.self = "alice",
+                            .peer = "bob",
+                            .dialed = true,
+                            .timer = &timer_,
+                            .wake = [this] { ++woken_; }});
 };
 
 TEST_F(ChannelsTest, AChannelThatBreaksSaysWhyOnce) {
@@ -89,13 +88,13 @@ TEST_F(ChannelsTest, AChannelIsNotMadeWhereABetterOneIs) {
   const auto spare = std::make_shared<PuppetKind>(10, 9);
   const auto other = std::make_shared<PuppetKind>(11, 8);
   const ChannelKinds kinds = {kind_, spare, other};
-  const auto channels = TensorChannels::Make(kinds, {.self = "alice",
-                                                     .peer = "bob",
-                                                     .dialed = true,
-                                                     .ours = OffersOf(kinds),
-                                                     .theirs = OffersOf(kinds),
-                                                     .timer = &timer_,
-                                                     .wake = [] {}});
+  const auto channels =
+      TensorChannels::Make(kinds, OffersOf(kinds), OffersOf(kinds),
+                           {.self = "alice",
+                            .peer = "bob",
+                            .dialed = true,
+                            .timer = &timer_,
+                            .wake = [] {}});
   EXPECT_EQ(spare->made, nullptr);
   EXPECT_EQ(channels->info().at(1).why_not, "puppets is tried for this pair");
   EXPECT_NE(other->made, nullptr) << "there is no channel 8";

@@ -45,13 +45,13 @@ class Mute {
  public:
   explicit Mute(const rpc::Agent& alice)
       : client_(rpc::TcpOf(alice.self().address)) {
-    rpc::Hello hello = rpc::MakeHello(
+    rpc::wire::Hello hello = rpc::MakeHello(
         {.lease = {}}, {"mallory", Rank{5}, 99, "127.0.0.1:1"}, alice.self());
-    hello.attempt = 1;
+    hello.set_attempt(1);
     client_.Write(rpc::Encode(hello));
     const auto answer = client_.ReadAnswer();
     EXPECT_THAT(answer, IsOk());
-    EXPECT_EQ(answer->verdict, rpc::Verdict::kOk) << answer->text;
+    EXPECT_EQ(answer->verdict(), rpc::wire::VERDICT_OK) << answer->text();
   }
 
   template <auto kFunction, typename... Args>
