@@ -198,15 +198,8 @@ void ServerShard::LetGoOfTheLost() {
         found->second.incarnation != trainer.incarnation)
       LetGo(trainer.worker, trainer.incarnation);
   }
-  for (const std::string& worker : state_.options().trainer_workers) {
-    const auto found = there.find(worker);
-    if (found == there.end()) {
-      GiveUp(worker);
-    } else if (state_.clocks().Awaits(worker)) {
-      // Where no rendezvous tells of losses, a broken connection does.
-      AskIfThere(found->second, [](ServerShard&, bool) {});
-    }
-  }
+  for (const std::string& worker : state_.options().trainer_workers)
+    if (!there.contains(worker)) GiveUp(worker);
 }
 
 }  // namespace baton::dist

@@ -166,6 +166,8 @@ TEST_F(ServerTest, ATrainerThatIsLostBeforeItJoinsDoesNotStallARound) {
   const Future<Pulled> waits = client->PushPull(Filled(-1));
   EXPECT_FALSE(waits.Await(std::chrono::milliseconds(50)).ok());
   cluster_.Kill("dave");
+  for (const char* const server : {"bob", "carol"})
+    cluster_.at(server).RemovePeer("dave");  // as a rendezvous tells them
   ASSERT_THAT(waits.Await(std::chrono::seconds(20)), IsOk());
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(1));
 }
