@@ -105,14 +105,16 @@ using Servers = std::unique_ptr<dist::ParameterServers>;
 absl::StatusOr<Servers> ServersOf(rpc::Agent& agent, const Crew& crew,
                                   const AccuracyRun& run,
                                   const Values& values) {
+  dist::ServerOptions options = run.options;
+  options.trainer_workers = crew.trainers;
   if (run.saving.resume != Saving::Resume::kNo) {
     auto resumed = dist::ParameterServers::Resume(
-        agent, crew.servers, run.options, values, run.saving.checkpoints.folder,
+        agent, crew.servers, options, values, run.saving.checkpoints.folder,
         run.saving.if_broken());
     if (resumed.ok()) return std::move(resumed->servers);
     if (!absl::IsNotFound(resumed.status())) return resumed.status();
   }
-  return dist::ParameterServers::Make(agent, crew.servers, run.options, values);
+  return dist::ParameterServers::Make(agent, crew.servers, options, values);
 }
 
 // Returns how many pushes of each trainer lead to this version.

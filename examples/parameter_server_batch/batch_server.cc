@@ -29,6 +29,10 @@ absl::Status CheckLike(const char* what, const Tensor& given,
                    " where the server has ", wanted.ToString()));
 }
 
+std::pair<rpc::Rank, uint64_t> KeyOf(const rpc::WorkerInfo& worker) {
+  return {worker.rank, worker.incarnation};
+}
+
 Tensor Mean(const std::vector<Tensor>& tensors) {
   const Tensor sum = tensors.front().Clone();  // a trainer may share it
   for (size_t i = 1; i < tensors.size(); ++i)
@@ -70,7 +74,7 @@ BatchServer::BatchServer(rpc::Agent& agent, const BatchTask& task,
 
 ModelState BatchServer::Join(rpc::CallContext& call) {
   const MutexLock lock(mutex_);
-  trainers_[call.caller().name] = call.caller().incarnation;
+  trainers_[call.caller().name] = call.caller();
   return state_;
 }
 
@@ -88,7 +92,8 @@ void BatchServer::Remove(const rpc::WorkerInfo& worker) {
   {
     const MutexLock lock(mutex_);
     const auto found = trainers_.find(worker.name);
-    if (found == trainers_.end() || found->second != worker.incarnation) return;
+    if (found == trainers_.end() || KeyOf(found->second) != KeyOf(worker))
+      return;
     trainers_.erase(found);
     if (IsWholeLocked()) answer = StepLocked();
   }
@@ -101,6 +106,19 @@ absl::Status BatchServer::Check(const GradientReport& report) const {
   return CheckLike("buffers", report.buffers, now.buffers);
 }
 
+absl::Status BatchServer::CheckTrainerLocked(
+    const rpc::WorkerInfo& worker) const {
+  const auto found = trainers_.find(worker.name);
+  if (found == trainers_.end() || KeyOf(found->second) != KeyOf(worker)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "worker ", worker.name, " reports, but its trainer is not there: it ",
+        "has not joined, or was given up"));
+  }
+  if (!batch_.reports.contains(KeyOf(worker))) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "worker ", worker.name, " has reported for this step already"));
+}
+
 Future<ModelState> BatchServer::Report(rpc::CallContext& call,
                                        const GradientReport& report) {
   if (absl::Status status = Check(report); !status.ok())
@@ -110,7 +128,9 @@ Future<ModelState> BatchServer::Report(rpc::CallContext& call,
   {
     const MutexLock lock(mutex_);
     if (state_.over) return ReadyFuture<ModelState>(state_);
-    batch_.reports.emplace(call.caller().rank, report);
+    if (absl::Status status = CheckTrainerLocked(call.caller()); !status.ok())
+      return ReadyFuture<ModelState>(status);
+    batch_.reports.emplace(KeyOf(call.caller()), report);
     batch_.promises.push_back(promise);
     if (IsWholeLocked()) {
       answer = StepLocked();
@@ -139,11 +159,13 @@ void BatchServer::OnTimeOver(int64_t step) {
 }
 
 bool BatchServer::IsWholeLocked() const {
-  const auto there = static_cast<int64_t>(trainers_.size());
-  const int64_t wanted =
-      task_.reports == 0 ? there : std::min(task_.reports, there);
   const auto come = static_cast<int64_t>(batch_.reports.size());
-  return come > 0 && come >= wanted;
+  if (come == 0) return false;
+  if (task_.reports > 0 && come >= task_.reports) return true;
+  return std::all_of(trainers_.begin(), trainers_.end(),
+                     [&](const auto& trainer) {
+                       return batch_.reports.contains(KeyOf(trainer.second));
+                     });
 }
 
 BatchServer::Answer BatchServer::StepLocked() {
@@ -151,7 +173,7 @@ BatchServer::Answer BatchServer::StepLocked() {
   const auto count = static_cast<double>(batch.reports.size());
   std::vector<Tensor> gradients, buffers;
   status_.loss = 0;
-  for (const auto& [rank, report] : batch.reports) {
+  for (const auto& [worker, report] : batch.reports) {
     gradients.push_back(report.gradients);
     buffers.push_back(report.buffers);
     status_.loss += report.loss / count;

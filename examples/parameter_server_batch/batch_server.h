@@ -65,8 +65,8 @@ struct BatchStatus {
 // which are added in the order of their workers' ranks. A step is made when
 // enough trainers have reported or its time is over; then its reports are
 // answered. Until then they hold no thread. A late report becomes part of the
-// next step. A trainer that leaves, or whose worker is lost, is not waited for.
-// Thread-safe.
+// next step. A trainer that leaves, or whose worker is lost, is not waited for;
+// what it has reported still counts. Thread-safe.
 class BatchServer : public std::enable_shared_from_this<BatchServer> {
  public:
   static absl::StatusOr<std::shared_ptr<BatchServer>> Make(
@@ -77,7 +77,9 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
   // From now on steps wait for the caller's trainer, until it leaves.
   ModelState Join(rpc::CallContext& call);
   void Leave(rpc::CallContext& call);
-  // Returns InvalidArgument for gradients that do not fit the model.
+  // Returns InvalidArgument for gradients that do not fit the model and for a
+  // second report for one step, and FailedPrecondition if the caller's trainer
+  // has not joined.
   Future<ModelState> Report(rpc::CallContext& call,
                             const GradientReport& report);
   // Ends the training, whatever the task says.
@@ -99,7 +101,8 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
  private:
   // The reports for the next step.
   struct Batch {
-    std::multimap<rpc::Rank, GradientReport> reports{};
+    // By the ranks and incarnations of the trainers' workers.
+    std::map<std::pair<rpc::Rank, uint64_t>, GradientReport> reports{};
     std::vector<Promise<ModelState>> promises{};
   };
   // Promises to set after the lock is released.
@@ -113,6 +116,8 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
   void OnTimeOver(int64_t step);
   void Remove(const rpc::WorkerInfo& worker);
   absl::Status Check(const GradientReport& report) const;
+  absl::Status CheckTrainerLocked(const rpc::WorkerInfo& worker) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool IsWholeLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Answer StepLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Give(const Answer& answer) const;
@@ -127,8 +132,8 @@ class BatchServer : public std::enable_shared_from_this<BatchServer> {
   Batch batch_ ABSL_GUARDED_BY(mutex_);
   ModelState state_ ABSL_GUARDED_BY(mutex_);
   BatchStatus status_ ABSL_GUARDED_BY(mutex_);
-  // The workers with a trainer: name and incarnation.
-  std::map<std::string, uint64_t> trainers_ ABSL_GUARDED_BY(mutex_);
+  // The workers with a trainer, by name.
+  std::map<std::string, rpc::WorkerInfo> trainers_ ABSL_GUARDED_BY(mutex_);
   std::vector<Promise<bool>> ends_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -10,16 +10,30 @@ namespace baton::dist {
 
 bool Clocks::Join(TrainerId id, ServedTrainer trainer) {
   if (now_.trainers.contains(id)) return false;
-  trainer.clock =
-      mode_ == Consistency::kBulkSynchronous
-          ? now_.round + (now_.pushed > 0 && now_.joined >= expected_ ? 1 : 0)
-          : Slowest();
+  trainer.clock = mode_ == Consistency::kBulkSynchronous
+                      ? now_.round + (now_.pushed > 0 && AllHaveCome() ? 1 : 0)
+                      : Slowest();
+  if (Awaits(trainer.worker)) now_.settled.push_back(trainer.worker);
   now_.trainers.emplace(id, std::move(trainer));
   ++now_.joined;
   return true;
 }
 
 void Clocks::Leave(TrainerId id) { now_.trainers.erase(id); }
+
+bool Clocks::Awaits(const std::string& worker) const {
+  return std::count(workers_.begin(), workers_.end(), worker) >
+         std::count(now_.settled.begin(), now_.settled.end(), worker);
+}
+
+void Clocks::GiveUp(const std::string& worker) {
+  while (Awaits(worker)) now_.settled.push_back(worker);
+}
+
+bool Clocks::AllHaveCome() const {
+  return workers_.empty() ? now_.joined >= expected_
+                          : now_.settled.size() == workers_.size();
+}
 
 const ServedTrainer* Clocks::Find(TrainerId id) const {
   const auto found = now_.trainers.find(id);
@@ -42,7 +56,7 @@ bool Clocks::MayGo(TrainerId id) const {
 }
 
 int64_t Clocks::Slowest() const {
-  if (now_.joined < expected_) return 0;
+  if (!AllHaveCome()) return 0;
   int64_t slowest = now_.furthest;
   for (const auto& [id, trainer] : now_.trainers)
     slowest = std::min(slowest, trainer.clock);
@@ -50,7 +64,7 @@ int64_t Clocks::Slowest() const {
 }
 
 bool Clocks::RoundIsWhole() const {
-  return now_.pushed > 0 && now_.joined >= expected_ &&
+  return now_.pushed > 0 && AllHaveCome() &&
          std::all_of(
              now_.trainers.begin(), now_.trainers.end(),
              [&](const auto& t) { return t.second.clock > now_.round; });

@@ -39,10 +39,13 @@ struct ClockReadings {
   int64_t round = 0;     // the open round, in bulk-synchronous mode
   int64_t pushed = 0;    // number of pushes in the open round
   int64_t furthest = 0;  // the highest clock ever seen
+  // Those of ServerOptions::trainer_workers whose trainer has joined, or was
+  // given up before.
+  std::vector<std::string> settled{};
   static constexpr auto Fields() {
     using R = ClockReadings;
-    return std::tuple{&R::trainers, &R::joined, &R::round, &R::pushed,
-                      &R::furthest};
+    return std::tuple{&R::trainers, &R::joined,   &R::round,
+                      &R::pushed,   &R::furthest, &R::settled};
   }
 };
 
@@ -55,6 +58,7 @@ class Clocks {
       : mode_(options.mode),
         staleness_(mode_ == Consistency::kBoundedStale ? options.staleness : 0),
         expected_(options.trainers),
+        workers_(options.trainer_workers),
         now_(std::move(readings)) {}
 
   // A new trainer counts from the next round that has not begun; without rounds
@@ -62,6 +66,10 @@ class Clocks {
   // joined.
   bool Join(TrainerId id, ServedTrainer trainer);
   void Leave(TrainerId id);
+  // Whether a trainer of ServerOptions::trainer_workers has yet to join from
+  // that worker. If it is given up, nobody waits for it.
+  bool Awaits(const std::string& worker) const;
+  void GiveUp(const std::string& worker);
   // Returns null if the trainer has not joined.
   const ServedTrainer* Find(TrainerId id) const;
   const std::map<TrainerId, ServedTrainer>& trainers() const {
@@ -84,9 +92,13 @@ class Clocks {
   void EndRound();
 
  private:
+  // Whether no expected trainer is missing any more.
+  bool AllHaveCome() const;
+
   const Consistency mode_;
   const int64_t staleness_;
   const int64_t expected_;
+  const std::vector<std::string> workers_;
   ClockReadings now_;
 };
 

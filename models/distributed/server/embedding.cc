@@ -5,6 +5,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
@@ -60,6 +63,9 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
     Variable rows;
   };
   void Remember(const StatePtr& state, const Lookup& lookup);
+  // Returns nullopt if nothing was looked up since the last call.
+  std::optional<std::vector<RowGradients>> Take(const StatePtr& state);
+  Future<void> Push(std::vector<RowGradients> gradients);
 
   const std::shared_ptr<ServerClient> client_;
   const int32_t table_;
@@ -102,18 +108,25 @@ void Embedding::Core::Remember(const StatePtr& state, const Lookup& lookup) {
   state->OnStep([self = shared_from_this(),
                  weak = std::weak_ptr<ContextState>(state)]() -> Future<void> {
     const StatePtr context = weak.lock();
-    return context == nullptr ? ReadyFuture<void>(absl::OkStatus())
-                              : self->Step(context);
+    if (context == nullptr) return ReadyFuture<void>(absl::OkStatus());
+    auto taken = self->Take(context);
+    return taken.has_value() ? self->Push(*std::move(taken))
+                             : ReadyFuture<void>(absl::OkStatus());
   });
 }
 
 std::vector<RowGradients> Embedding::Core::TakeGradients(
     const StatePtr& state) {
+  return Take(state).value_or(std::vector<RowGradients>());
+}
+
+std::optional<std::vector<RowGradients>> Embedding::Core::Take(
+    const StatePtr& state) {
   std::vector<Lookup> lookups;
   {
     const MutexLock lock(mutex_);
     const auto found = lookups_.find(state);
-    if (found == lookups_.end()) return {};
+    if (found == lookups_.end()) return std::nullopt;
     lookups.swap(found->second);
     lookups_.erase(found);
   }
@@ -128,9 +141,15 @@ std::vector<RowGradients> Embedding::Core::TakeGradients(
 }
 
 Future<void> Embedding::Core::Step(const StatePtr& state) {
-  Trade trade{.row_gradients = TakeGradients(state)};
-  if (trade.row_gradients.empty()) return ReadyFuture<void>(absl::OkStatus());
-  return client_->Do(std::move(trade)).Then([](const Pulled&) {});
+  return Push(TakeGradients(state));
+}
+
+Future<void> Embedding::Core::Push(std::vector<RowGradients> gradients) {
+  if (gradients.empty() &&
+      client_->options().mode == Consistency::kAsynchronous)
+    return ReadyFuture<void>(absl::OkStatus());
+  return client_->Do({.row_gradients = std::move(gradients)})
+      .Then([](const Pulled&) {});
 }
 
 absl::StatusOr<std::unique_ptr<Embedding>> Embedding::Make(

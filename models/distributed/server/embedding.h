@@ -47,7 +47,10 @@ class Embedding {
   Future<Variable> Forward(const Tensor& keys);
 
   // Pushes the context's gradients of rows that were looked up here, all in one
-  // push, or nothing if there are none. Done when the servers have them.
+  // push. Without any, it is an empty push, for which other trainers wait as
+  // for any, and nothing in asynchronous mode. Done when the servers have them.
+  // Optimizer::Step does this if anything was looked up in the context, and
+  // TakeGradients was not called.
   Future<void> Step(const Context& ctx);
   // Returns these gradients instead, for a push by the caller: bulk-synchronous
   // trainers may need one push for all tables and dense keys.

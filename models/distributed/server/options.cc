@@ -62,6 +62,12 @@ absl::Status Check(const ServerOptions& options) {
         "servers: staleness and compute_threads are 0 or more, trainers 1 or "
         "more, part_bytes 4 or more");
   }
+  const size_t named = options.trainer_workers.size();
+  if (named > 0 && named != static_cast<size_t>(options.trainers)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("servers: ", options.trainers, " trainers are expected, ",
+                     "but trainer_workers names ", named));
+  }
   RETURN_IF_ERROR(CheckRule(options.rule));
   if (std::holds_alternative<ops::SparseAdamRule>(options.rule)) {
     return absl::InvalidArgumentError(

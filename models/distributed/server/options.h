@@ -69,6 +69,9 @@ struct ServerOptions {
   // No trainer waits for others before so many have joined; after that, those
   // that are present count.
   int32_t trainers = 1;
+  // If given, the workers of those trainers, one name for each: one whose
+  // worker is lost before it has joined is not waited for.
+  std::vector<std::string> trainer_workers{};
   // A round steps by the mean of its gradients instead of their sum.
   bool average = true;
   // The maximum size of a dense key's part.
@@ -85,9 +88,16 @@ struct ServerOptions {
   int32_t compute_threads = 0;
   static constexpr auto Fields() {
     using S = ServerOptions;
-    return std::tuple{&S::rule,     &S::mode,    &S::staleness,
-                      &S::trainers, &S::average, &S::part_bytes,
-                      &S::backups,  &S::tables,  &S::compute_threads};
+    return std::tuple{&S::rule,
+                      &S::mode,
+                      &S::staleness,
+                      &S::trainers,
+                      &S::trainer_workers,
+                      &S::average,
+                      &S::part_bytes,
+                      &S::backups,
+                      &S::tables,
+                      &S::compute_threads};
   }
 };
 

@@ -17,6 +17,9 @@ namespace {
 
 // Above this size, copying takes longer than handing over to another thread.
 constexpr size_t kBriefBytes = 256 << 10;
+// A worker may know of another one, and have its calls, for so long before the
+// cluster tells all others that it has joined.
+constexpr std::chrono::milliseconds kMayBeNews{500};
 
 absl::StatusOr<SavedShard> SaveShard(const CheckpointDraft& draft,
                                      int32_t number,
@@ -75,6 +78,8 @@ void ServerShard::SetRole(Role role) {
   role_ = role;
   cut_off_ = false;
   served_epoch_ = role == Role::kPrimary ? epoch_ : 0;
+  if (role == Role::kPrimary)
+    After(kMayBeNews, [](ServerShard& self) { self.LetGoOfTheLost(); });
 }
 
 void ServerShard::StopServing() {

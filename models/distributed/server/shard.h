@@ -58,7 +58,7 @@ struct SavedShard {
 // epoch and serves. A primary that its backup or the directory refuses stops
 // serving. A primary without a backup makes one at another server as soon as
 // one answers; pushes that arrive while it is being copied wait. A trainer
-// whose worker is lost leaves.
+// whose worker is lost leaves, and is not expected if it has not joined yet.
 //
 // If a trainer repeats a push because it has no answer, the push counts once,
 // even if primary and backup have changed in between. Requests that wait for
@@ -180,6 +180,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Fence(const absl::Status& why);
   void OnMember(const rpc::MemberEvent& event);
   void LetGo(const std::string& worker, uint64_t incarnation);
+  // Nobody waits for a trainer that is still expected from the worker.
+  void GiveUp(const std::string& worker);
+  // Does both for workers that were lost before this became the primary.
   void LetGoOfTheLost();
   // After a while, makes a backup if this primary still has none.
   void RecruitLater();

@@ -108,6 +108,11 @@ void ShardState::Apply(const ShardUpdate& update) {
       clocks_.Leave(update.trainer);
       break;
     }
+    case ShardUpdate::Kind::kGiveUp: {
+      const WriterLock lock(mutex_);
+      clocks_.GiveUp(update.joining.worker);
+      break;
+    }
     case ShardUpdate::Kind::kPush:
       if (options_.mode == Consistency::kBulkSynchronous) {
         TakeIntoRound(update);

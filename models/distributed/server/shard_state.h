@@ -45,12 +45,18 @@ using PreparedPush = std::shared_ptr<const PreparedTables>;
 // A change of a shard. The primary numbers the updates, and primary and backup
 // apply them in that order.
 struct ShardUpdate {
-  enum class Kind : uint8_t { kJoin = 0, kLeave = 1, kPush = 2, kTouch = 3 };
+  enum class Kind : uint8_t {
+    kJoin = 0,
+    kLeave = 1,
+    kPush = 2,
+    kTouch = 3,
+    kGiveUp = 4,  // a trainer that is expected from the worker of `joining`
+  };
 
   int64_t index = 0;
   Kind kind = Kind::kPush;
   TrainerId trainer{};
-  ServedTrainer joining{};  // for kJoin
+  ServedTrainer joining{};  // for kJoin; for kGiveUp only the worker
   int64_t sequence = 0;     // for kPush
   Gradients gradients{};    // for kPush; for kTouch only the keys
   PreparedPush prepared{};  // for kPush, if prepared; not sent

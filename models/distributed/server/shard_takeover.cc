@@ -5,6 +5,7 @@
 // lost.
 #include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -97,7 +98,6 @@ void ServerShard::Begin(int64_t epoch) {
   const auto parked = std::exchange(parked_, {});
   for (const auto& [index, entry] : parked)
     entry.promise.Set(absl::AbortedError("a new epoch has begun"));
-  LetGoOfTheLost();
   Wake();
   RecruitLater();
 }
@@ -145,7 +145,10 @@ void ServerShard::OnMember(const rpc::MemberEvent& event) {
       });
     }
   }
-  if (gone) LetGo(event.worker.name, event.worker.incarnation);
+  if (gone) {
+    LetGo(event.worker.name, event.worker.incarnation);
+    GiveUp(event.worker.name);
+  }
 }
 
 void ServerShard::AskIfThere(const rpc::WorkerInfo& worker,
@@ -173,14 +176,30 @@ void ServerShard::LetGo(const std::string& worker, uint64_t incarnation) {
   }
 }
 
-// Removes trainers whose loss the previous primary could not report any more.
+void ServerShard::GiveUp(const std::string& worker) {
+  if (!state_.clocks().Awaits(worker)) return;
+  LogWarning("shard ", shard_, " expects no trainer of worker ", worker,
+             ", which is lost");
+  ShardUpdate update{.kind = ShardUpdate::Kind::kGiveUp};
+  update.joining.worker = worker;
+  Log(std::move(update)).OnReady([](const absl::Status&) {});
+}
+
+// Agent::Find also finds those that were given up but may come back.
 void ServerShard::LetGoOfTheLost() {
+  if (role_ != Role::kPrimary) return;
+  std::map<std::string, rpc::WorkerInfo> there;
+  for (const rpc::WorkerInfo& worker : agent_.workers())
+    there[worker.name] = worker;
   const auto trainers = state_.clocks().trainers();
   for (const auto& [id, trainer] : trainers) {
-    const auto found = agent_.Find(trainer.worker);
-    if (!found.ok() || found->incarnation != trainer.incarnation)
+    const auto found = there.find(trainer.worker);
+    if (found == there.end() ||
+        found->second.incarnation != trainer.incarnation)
       LetGo(trainer.worker, trainer.incarnation);
   }
+  for (const std::string& worker : state_.options().trainer_workers)
+    if (!there.contains(worker)) GiveUp(worker);
 }
 
 }  // namespace baton::dist

@@ -73,6 +73,21 @@ TEST_P(ParameterServerProgram, GoesOnWithoutATrainerThatIsKilled) {
   EXPECT_GT(curve->points.back().accuracy, 0.9);
 }
 
+TEST_P(ParameterServerProgram, GoesOnWithoutATrainerThatIsKilledBeforeItJoins) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers());
+  AccuracyRun run = RunOf(GetParam(), WriteDigits(folder));
+  run.pushes = 120;
+  cluster.Kill("dave");
+  cluster["bob"].RemovePeer("dave");  // as a rendezvous tells it
+  const auto curve = TrainLeNet(
+      cluster["alice"], {.servers = {"bob"}, .trainers = {"carol", "dave"}},
+      run, [](const AccuracyPoint&) {});
+  ASSERT_THAT(curve, IsOk());
+  EXPECT_EQ(curve->pushes, 120);
+  EXPECT_GT(curve->points.back().accuracy, 0.9);
+}
+
 TEST_P(ParameterServerProgram, LearnsToTellTheDigits) {
   const testing::TempFolder folder;
   testing::LocalCluster cluster(Workers());

@@ -20,6 +20,7 @@
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_files.h"
+#include "tests/support/within.h"
 #include "tests/tools/programs/loose_workers.h"
 
 namespace baton::examples {
@@ -259,6 +260,53 @@ TEST_F(BatchServerTest, ALateTrainerIsPartOfTheNextStep) {
   EXPECT_EQ(status->loss, 3);
   EXPECT_EQ(*server_.Async<&BatchServer::IsOver>(milliseconds(1)).Await(),
             true);
+}
+
+// It counts, but does not stand for a trainer that is there.
+TEST_F(BatchServerTest, TheReportOfATrainerThatIsLostDoesNotMakeAStepAlone) {
+  BatchTask task = StepOfTwoReports();
+  task.reports = 0;
+  Make(task);
+  const auto start = server_.Async<&BatchServer::Join>().Await();
+  ASSERT_THAT(start, IsOk());
+  rpc::Agent& agent = cluster_["alice"];
+  ASSERT_THAT(agent.Async<&JoinFromHere>("dave", server_).Await(), IsOk());
+  const auto lost =
+      agent.Async<&ReportFromHere>("dave", server_, Report(*start, 1, 4));
+  EXPECT_FALSE(lost.Await(milliseconds(50)).ok());
+  cluster_.Kill("dave");
+  EXPECT_TRUE(testing::Within(std::chrono::seconds(20), [&] {
+    return server_.Async<&BatchServer::Status>().Await()->trainers == 1;
+  }));
+  EXPECT_EQ(server_.Async<&BatchServer::Read>().Await()->step, 0);
+  const auto state =
+      server_.Async<&BatchServer::Report>(Report(*start, 3, 2)).Await();
+  ASSERT_THAT(state, IsOk());
+  EXPECT_EQ(state->step, 1);
+  ExpectMoved(*start, *state, -0.5 * (1 + 3) / 2);
+}
+
+TEST_F(BatchServerTest, RefusesReportsOfStrangersAndSecondOnes) {
+  Make(StepOfTwoReports());
+  const ModelState start = *server_.Async<&BatchServer::Read>().Await();
+  const auto report = [&] {
+    return server_.Async<&BatchServer::Report>(Report(start, 1, 0));
+  };
+  EXPECT_THAT(report().Await(),
+              Fails(absl::StatusCode::kFailedPrecondition, "not joined"));
+  rpc::Agent& agent = cluster_["alice"];
+  ASSERT_THAT(agent.Async<&JoinFromHere>("carol", server_).Await(), IsOk());
+  ASSERT_THAT(server_.Async<&BatchServer::Join>().Await(), IsOk());
+  const auto first = report();
+  EXPECT_FALSE(first.Await(milliseconds(50)).ok());
+  EXPECT_THAT(report().Await(),
+              Fails(absl::StatusCode::kInvalidArgument, "already"));
+  EXPECT_EQ(server_.Async<&BatchServer::Read>().Await()->step, 0);
+  ASSERT_THAT(
+      agent.Async<&ReportFromHere>("carol", server_, Report(start, 1, 0))
+          .Await(),
+      IsOk());
+  EXPECT_EQ(first.Await()->step, 1);
 }
 
 TEST_F(BatchServerTest, TheRateFollowsTheScheduleOfTheStep) {

@@ -247,7 +247,8 @@ class SmallStage final : public nn::Module {
 
 TEST_F(ProfileTest, LeavesOutSizesThatDoNotFit) {
   const std::vector<std::shared_ptr<nn::Module>> modules = {
-      testing::DenseStage::Make(8, 8, true, 1), std::make_shared<SmallStage>()};
+      std::make_shared<testing::DenseStage>(8, 8, true, 1),
+      std::make_shared<SmallStage>()};
   Generator generator(1);
   ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
                             .targets = RandInt(0, 4, {4}, generator),

@@ -65,6 +65,34 @@ TEST(Clocks, WhoLeavesIsNotWaitedFor) {
   EXPECT_TRUE(clocks.RoundIsWhole());
 }
 
+TEST(Clocks, WhoIsGivenUpBeforeItJoinsIsNotWaitedFor) {
+  for (const Consistency mode :
+       {Consistency::kBulkSynchronous, Consistency::kBoundedStale}) {
+    ServerOptions options = Mode(mode, 3);
+    options.trainer_workers = {"alice", "bob", "bob"};
+    Clocks clocks(options);
+    clocks.Join(kA, {.worker = "alice"});
+    clocks.Join(kC, {.worker = "dave"});  // nobody that is expected
+    clocks.Count(kA, 1);
+    clocks.Count(kC, 1);
+    clocks.Join(kB, {.worker = "bob"});
+    clocks.Count(kB, 1);
+    EXPECT_FALSE(clocks.Awaits("alice"));
+    EXPECT_TRUE(clocks.Awaits("bob"));  // its second one
+    EXPECT_FALSE(clocks.RoundIsWhole());
+    EXPECT_FALSE(clocks.MayGo(kA));
+    clocks.GiveUp("alice");
+    EXPECT_FALSE(clocks.MayGo(kA));
+    Clocks copy(options, clocks.readings());
+    for (Clocks* each : {&clocks, &copy}) {
+      each->GiveUp("bob");
+      EXPECT_TRUE(each->RoundIsWhole());
+      each->EndRound();
+      EXPECT_TRUE(each->MayGo(kA));
+    }
+  }
+}
+
 TEST(Clocks, NobodyGetsFurtherAheadThanTheStaleness) {
   Clocks clocks(Mode(Consistency::kBoundedStale, 2, 2));
   clocks.Join(kA, {});

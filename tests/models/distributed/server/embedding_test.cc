@@ -81,9 +81,11 @@ class EmbeddingTest : public ServerTest {
  protected:
   EmbeddingTest() : ServerTest(AddTypes) {}
 
-  void Start(const ops::StepRule& rule) {
+  void Start(const ops::StepRule& rule,
+             Consistency mode = Consistency::kAsynchronous) {
     ServerOptions options;
-    options.mode = Consistency::kAsynchronous;
+    options.mode = mode;
+    options.trainers = mode == Consistency::kAsynchronous ? 1 : 2;
     options.tables = {{.name = "words",
                        .width = kWidth,
                        .start = RowStart::kNormal,
@@ -116,6 +118,45 @@ class EmbeddingTest : public ServerTest {
   }
   std::mt19937 random_{11};
 };
+
+// A trainer whose batch has no use for its rows must not stall the others.
+TEST_F(EmbeddingTest, AStepWithoutGradientsIsAPushThatOthersWaitFor) {
+  Start(ops::SgdRule{.lr = 1}, Consistency::kBulkSynchronous);
+  const auto words = Words();
+  const auto other = Join(1, "dave");
+  const auto head = Module<DenseStage>::Create(cluster_.alice(), "dave", kWidth,
+                                               kClasses, false, 5)
+                        .Await();
+  ASSERT_THAT(head, IsOk());
+  Optimizer<optim::Sgd> sgd(cluster_.alice(), {.lr = 0.1}, {head->ref()});
+  const Variable x(Tensor::Ones({6, kWidth}));
+  for (const bool by_optimizer : {true, false}) {
+    const Future<Pulled> round = other->PushPull(Filled(1));
+    Context ctx(cluster_.alice());
+    ASSERT_THAT(words->Forward(ctx, SomeKeys()).Await(), IsOk());
+    const auto y = head->Forward(ctx, x).Await();
+    ASSERT_THAT(y, IsOk());
+    ASSERT_THAT(ctx.Backward(LossOf(*y)), IsOk());
+    EXPECT_FALSE(round.ready());
+    if (by_optimizer) {
+      ASSERT_THAT(sgd.Step(ctx), IsOk());
+    } else {
+      ASSERT_THAT(words->Step(ctx).Await(), IsOk());
+    }
+    ASSERT_THAT(round.Await(std::chrono::seconds(20)), IsOk());
+  }
+  // Whoever takes the gradients pushes.
+  Context ctx(cluster_.alice());
+  ASSERT_THAT(words->Forward(ctx, SomeKeys()).Await(), IsOk());
+  const auto y = head->Forward(ctx, x).Await();
+  ASSERT_THAT(ctx.Backward(LossOf(*y)), IsOk());
+  EXPECT_TRUE(words->TakeGradients(ctx).empty());
+  const Future<Pulled> round = other->PushPull(Filled(1));
+  ASSERT_THAT(sgd.Step(ctx), IsOk());
+  EXPECT_FALSE(round.Await(std::chrono::milliseconds(50)).ok());
+  ASSERT_THAT(words->Step(ctx).Await(), IsOk());
+  ASSERT_THAT(round.Await(std::chrono::seconds(20)), IsOk());
+}
 
 // The embedding at the trainer, what follows at another worker.
 template <typename O>

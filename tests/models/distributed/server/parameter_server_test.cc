@@ -153,6 +153,25 @@ TEST_F(ServerTest, TrainersThatAreLostAndComeDoNotStallARound) {
               Fails(absl::StatusCode::kFailedPrecondition, "only pulls"));
 }
 
+TEST_F(ServerTest, ATrainerThatIsLostBeforeItJoinsDoesNotStallARound) {
+  ServerOptions options =
+      With(Consistency::kBulkSynchronous, ops::SgdRule{.lr = 1}, 2);
+  options.trainer_workers = {"alice"};
+  EXPECT_THAT(ParameterServers::Make(cluster_.alice(), {"bob"}, options,
+                                     {{"x", Tensor::Zeros({40})}}),
+              Fails(absl::StatusCode::kInvalidArgument, "trainer_workers"));
+  options.trainer_workers = {"alice", "dave"};
+  Make(options, {{"x", Tensor::Zeros({40})}});
+  const auto client = Join(0);
+  const Future<Pulled> waits = client->PushPull(Filled(-1));
+  EXPECT_FALSE(waits.Await(std::chrono::milliseconds(50)).ok());
+  cluster_.Kill("dave");
+  for (const char* const server : {"bob", "carol"})
+    cluster_.at(server).RemovePeer("dave");  // as a rendezvous tells them
+  ASSERT_THAT(waits.Await(std::chrono::seconds(20)), IsOk());
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(1));
+}
+
 TEST_F(ServerTest, ServersKnowWhoElseStepsWithTheirCores) {
   Make({}, {{"w", Tensor::Ones({8})}}, {"bob"});
   EXPECT_EQ(ReportOf(0).servers_here, 1);
@@ -292,21 +311,28 @@ TEST_F(TornReads, NoReaderSeesHalfAnUpdate) {
              }});
 }
 
-// The checker sees those that are made by hand.
+// A shard that has half an update, and then all of it.
 TEST_F(TornReads, AreSeenInValuesAndInRows) {
   const auto client = Join(0);
-  ASSERT_THAT(client->Do(Push()).Await(), IsOk());
-  const auto pulled = client->Do(Pull()).Await();
-  ASSERT_THAT(pulled, IsOk());
-  ExchangeReply shard = pulled->shards.front();
-  EXPECT_FALSE(IsTorn(shard));
-  for (Tensor* tensor : {&shard.values, &shard.rows[0], &shard.rows[1]}) {
-    const Tensor whole = *tensor;
-    *tensor = whole.Clone();
-    tensor->Slice(0, tensor->dim(0) / 2, tensor->dim(0))
-        .Fill(static_cast<double>(shard.version - 1));
-    EXPECT_TRUE(IsTorn(shard));
-    *tensor = whole;
+  const auto torn = [&] {
+    const auto pulled = client->Do(Pull()).Await();
+    EXPECT_THAT(pulled, IsOk());
+    return std::count_if(pulled->shards.begin(), pulled->shards.end(), IsTorn);
+  };
+  // Adds one to everything, but not to a half of the values or of one table.
+  const auto push = [&](size_t part, double gradient_of_half) {
+    Trade trade = Push();
+    Tensor& all = part == 0 ? trade.gradients.front()
+                            : trade.row_gradients[part - 1].gradients;
+    all = all.Clone();
+    all.Slice(0, all.dim(0) / 2, all.dim(0)).Fill(gradient_of_half);
+    ASSERT_THAT(client->Do(std::move(trade)).Await(), IsOk());
+  };
+  for (const size_t part : {0, 1, 2}) {
+    push(part, 0);
+    EXPECT_EQ(torn(), 2) << part;  // both shards
+    push(part, -2);
+    EXPECT_EQ(torn(), 0) << part;
   }
 }
 

@@ -220,6 +220,60 @@ TEST_F(ServerTest, ABackupTakesNothingOfAnotherEpoch) {
               Fails(absl::StatusCode::kUnavailable, "its backup"));
 }
 
+// News of workers that have joined may reach one server before another.
+TEST_F(ServerTest, ANewPrimaryKeepsATrainerOfWhichItHearsOnlyLater) {
+  const ServerOptions options = Replicated(Consistency::kBulkSynchronous);
+  Make(options, {{"x", Tensor::Zeros({8})}});
+  rpc::Agent& alice = cluster_.alice();
+  const auto directory = ServerDirectory::MakeAt(
+      alice, *servers_->directory().Async<&ServerDirectory::Served>().Await());
+  std::vector<RRef<ServerShard>> replicas;
+  for (const char* const server : {"bob", "carol"}) {
+    const ShardSpec spec{.options = options,
+                         .image = {.values = Tensor::Zeros({8})}};
+    auto made =
+        rpc::Create<ServerShard>(
+            alice, server, spec,
+            DirectoryLine{RRef<ServerDirectory>::Make(alice, directory)})
+            .Await();
+    ASSERT_THAT(made, IsOk());
+    replicas.push_back(*std::move(made));
+  }
+  const RRef<ServerShard>& backup = replicas[1];
+  ASSERT_THAT(
+      backup.Async<&ServerShard::Follow>(replicas[0].owner(), 1, 0).Await(),
+      IsOk());
+  ASSERT_THAT(directory->Set({{.primary = replicas[0], .backup = {backup}},
+                              {.primary = Primary(1)}}),
+              IsOk());
+  const std::vector<std::string> trainers = {"erin", "fred"};
+  for (int64_t i = 0; i < 2; ++i) {
+    ShardUpdate join{.index = i,
+                     .kind = ShardUpdate::Kind::kJoin,
+                     .trainer = TrainerId{static_cast<uint64_t>(i + 1)}};
+    join.joining.worker = trainers[static_cast<size_t>(i)];
+    join.joining.incarnation = 80;
+    ASSERT_THAT(backup.Async<&ServerShard::Replicate>(1, join).Await(), IsOk());
+  }
+  const auto report = [&] {
+    return *backup.Async<&ServerShard::Report>().Await();
+  };
+  cluster_.Kill("bob");
+  ASSERT_TRUE(Within(seconds(20), [&] { return report().serves; }));
+  rpc::WorkerInfo erin;
+  erin.name = "erin";
+  erin.rank = rpc::Rank{8};
+  erin.incarnation = 80;
+  cluster_.at("carol").AddPeer(erin);
+  EXPECT_EQ(report().trainers, 2);
+  // Of the other one it never hears.
+  EXPECT_TRUE(Within(seconds(20), [&] { return report().trainers < 2; }));
+  EXPECT_EQ(report().trainers, 1);
+  cluster_.at("carol").RemovePeer("erin");
+  EXPECT_TRUE(Within(seconds(20), [&] { return report().trainers == 0; }));
+  directory->Close();
+}
+
 // As one that was cut off from its backup, which serves meanwhile.
 TEST_F(ServerTest, APrimaryThatIsNoneForTheDirectoryServesNobody) {
   Make(Replicated(Consistency::kAsynchronous), {{"x", Tensor::Zeros({8})}});
