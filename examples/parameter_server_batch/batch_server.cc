@@ -162,10 +162,10 @@ bool BatchServer::IsWholeLocked() const {
   const auto come = static_cast<int64_t>(batch_.reports.size());
   if (come == 0) return false;
   if (task_.reports > 0 && come >= task_.reports) return true;
-  return std::all_of(trainers_.begin(), trainers_.end(),
-                     [&](const auto& trainer) {
-                       return batch_.reports.contains(KeyOf(trainer.second));
-                     });
+  for (const auto& [name, trainer] : trainers_) {
+    if (!batch_.reports.contains(KeyOf(trainer))) return false;
+  }
+  return true;
 }
 
 BatchServer::Answer BatchServer::StepLocked() {

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,8 +51,8 @@ TEST(Deliveries, AHeaderForWhichThereIsNoMemoryFailsItsMessageOnly) {
   const auto deliveries = std::make_shared<Deliveries>(
       gate, std::make_shared<ThreadPool>(1, "test-deliver"), size_t{1} << 20,
       [] {});
-  const Tensor endless =
-      Tensor::Zeros({1}, {.dtype = DType::kU8}).Expand({int64_t{1} << 62});
+  const Tensor endless = Tensor::Zeros({1}, {.dtype = DType::kU8})
+                             .Expand({std::numeric_limits<int64_t>::max()});
   absl::Status failure;
   deliveries->PushWithoutHeader(
       bob, {"", {endless}}, 5,
