@@ -117,15 +117,12 @@ void RingPoller::Lead(InlineTask& inline_task) {
   wakeup_->WakeUp();
   while (!stopping_) {
     const bool served = ServeWhatIsReady();
+    if (served) spinning_.Came();
     if (!inline_task.empty()) {
       if (free_threads_ > 0 && StepAside()) return;
       inline_task.Post();
     }
-    if (served) {
-      spinning_.Came();
-    } else if (!spinning_.Wait() && StepAside()) {
-      return;
-    }
+    if (!served && !spinning_.Wait() && StepAside()) return;
   }
   served_.clear();
   leading_ = false;
