@@ -28,16 +28,61 @@ constexpr char kCiphers[] =
 constexpr unsigned char kAes128GcmSha256[] = {0x13, 0x01};
 constexpr char kIdentity[] = "baton tensors";
 constexpr size_t kSecretBytes = 32;
-// Reads so many bytes from the kernel at once, which are many records.
-constexpr size_t kReadAhead = size_t{256} << 10;
+// So many bytes are read from and written to the kernel at once: many records,
+// few enough for a core's own cache.
+constexpr size_t kReadAhead = size_t{64} << 10;
+constexpr size_t kWriteAtOnce = size_t{128} << 10;
+constexpr size_t kMostInRecord = SSL3_RT_MAX_PLAIN_LENGTH;
 
 const unsigned char* IdentityBytes() {
   return reinterpret_cast<const unsigned char*>(kIdentity);
 }
 
-// OpenSSL's own socket BIO raises SIGPIPE; a library must not change signals.
-int SocketOf(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
+// The socket as OpenSSL sees it. OpenSSL's own one raises SIGPIPE, and a
+// library must not change signals; it also gives each record to the kernel by
+// itself, which takes longer than to encrypt the record.
+class RecordSocket {
+ public:
+  explicit RecordSocket(int socket) : socket_(socket) {}
+
+  // Whether Write may keep bytes until more are there. The last record must be
+  // written without that.
+  void set_gathers(bool gathers) { gathers_ = gathers; }
+  // The results are those of send and recv.
+  ssize_t Write(const char* data, size_t bytes) {
+    if (!gathers_ || waiting_.size() + bytes > kWriteAtOnce)
+      if (SendWaiting() < 0) return -1;
+    if (!gathers_) return Send(data, bytes);
+    waiting_.append(data, bytes);
+    return static_cast<ssize_t>(bytes);
+  }
+  ssize_t Read(char* data, size_t bytes) {
+    return recv(socket_, data, bytes, MSG_DONTWAIT);
+  }
+
+ private:
+  ssize_t Send(const char* data, size_t bytes) {
+    return send(socket_, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+  // Returns a negative number if anything still waits, as send says why.
+  ssize_t SendWaiting() {
+    size_t sent = 0;
+    ssize_t result = 0;
+    while (result >= 0 && sent < waiting_.size()) {
+      result = Send(waiting_.data() + sent, waiting_.size() - sent);
+      if (result > 0) sent += static_cast<size_t>(result);
+    }
+    waiting_.erase(0, sent);
+    return result;
+  }
+
+  const int socket_;
+  bool gathers_ = false;
+  std::string waiting_;
+};
+
+RecordSocket& SocketOf(BIO* bio) {
+  return *static_cast<RecordSocket*>(BIO_get_data(bio));
 }
 int FinishIo(BIO* bio, ssize_t result, bool reading) {
   BIO_clear_retry_flags(bio);
@@ -48,21 +93,18 @@ int FinishIo(BIO* bio, ssize_t result, bool reading) {
   return static_cast<int>(result);
 }
 int WriteBio(BIO* bio, const char* data, int bytes) {
-  return FinishIo(bio,
-                  send(SocketOf(bio), data, static_cast<size_t>(bytes),
-                       MSG_NOSIGNAL | MSG_DONTWAIT),
+  return FinishIo(bio, SocketOf(bio).Write(data, static_cast<size_t>(bytes)),
                   /*reading=*/false);
 }
 int ReadBio(BIO* bio, char* data, int bytes) {
-  return FinishIo(
-      bio, recv(SocketOf(bio), data, static_cast<size_t>(bytes), MSG_DONTWAIT),
-      /*reading=*/true);
+  return FinishIo(bio, SocketOf(bio).Read(data, static_cast<size_t>(bytes)),
+                  /*reading=*/true);
 }
 long ControlBio(BIO*, int command, long, void*) {
   return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
-BIO* NewBio(int socket) {
+BIO* NewBio(RecordSocket& socket) {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK,
                                     "baton socket");
@@ -73,7 +115,7 @@ BIO* NewBio(int socket) {
   }();
   BIO* const bio = BIO_new(method);
   if (bio == nullptr) return nullptr;
-  BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket)));
+  BIO_set_data(bio, &socket);
   BIO_set_init(bio, 1);
   return bio;
 }
@@ -157,14 +199,16 @@ SslContext MakeContext() {
 class TlsStream final : public TcpStream {
  public:
   TlsStream(Fd socket, const TlsSetup& setup)
-      : TcpStream(std::move(socket)), setup_(setup) {}
+      : TcpStream(std::move(socket)),
+        setup_(setup),
+        records_(this->socket().get()) {}
 
   // Must be called once, before the other methods.
   absl::Status SetUp() {
     static SSL_CTX* const context = MakeContext().release();
     MutexLock lock(mutex_);
     if (context != nullptr) ssl_.reset(SSL_new(context));
-    BIO* const bio = ssl_ == nullptr ? nullptr : NewBio(socket().get());
+    BIO* const bio = ssl_ == nullptr ? nullptr : NewBio(records_);
     if (bio == nullptr) {
       return absl::InternalError(
           absl::StrCat("cannot set up TLS: ", OpenSslError()));
@@ -199,9 +243,12 @@ class TlsStream final : public TcpStream {
   }
 
   absl::StatusOr<size_t> Write(std::span<const iovec> parts) override {
-    return Move(parts, [this](void* data, size_t bytes, size_t& moved) {
+    size_t left = 0;
+    for (const iovec& part : parts) left += part.iov_len;
+    return Move(parts, [this, &left](void* data, size_t bytes, size_t& moved) {
       MutexLock lock(mutex_);
       ERR_clear_error();
+      records_.set_gathers(left > kMostInRecord);
       // A record that the socket has not taken keeps its key.
       if (written_ >= setup_.rekey_bytes && !SSL_want_write(ssl_.get())) {
         SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
@@ -210,6 +257,7 @@ class TlsStream final : public TcpStream {
       const int result = SSL_write_ex(ssl_.get(), data, bytes, &moved);
       if (result != 1) return WhyLocked(result);
       written_ += moved;
+      left -= moved;
       return absl::OkStatus();
     });
   }
@@ -263,6 +311,7 @@ class TlsStream final : public TcpStream {
 
   const TlsSetup setup_;
   Mutex mutex_;
+  RecordSocket records_ ABSL_GUARDED_BY(mutex_);
   Ssl ssl_ ABSL_GUARDED_BY(mutex_);
   uint64_t written_ ABSL_GUARDED_BY(mutex_) = 0;  // under the present key
 };

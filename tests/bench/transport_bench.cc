@@ -4,9 +4,10 @@
 // What the streams of the gRPC transport, and its channel by TCP, cost above a
 // bare socket, in one run, as between machines: neither tensors nor messages go
 // by shared memory.
-//   transport_bench [rounds]
+//   transport_bench [rounds [text]]
 // Two processes; the rounds of all rows are interleaved. One JSON line a row:
 // medians over the rounds, and the ratio to the bare socket of the same kind.
+// If there is a text, only the rows with it in their name, and bare sockets.
 
 #include <signal.h>
 
@@ -149,7 +150,7 @@ void Print(const Row& row, double time, double base) {
   std::printf("}\n");
 }
 
-int Run(const std::string& echo_peer, int rounds) {
+int Run(const std::string& echo_peer, int rounds, const std::string& text) {
   // Before any gRPC object: fork after that is not safe.
   BareSocket unix_socket(false), tcp_socket(true);
   const testing::TempFolder certificates;
@@ -170,7 +171,7 @@ int Run(const std::string& echo_peer, int rounds) {
   GrpcPair beside_tls(echo_peer, {.tcp = true,
                                   .tensors_beside = true,
                                   .certificates = certificates.path()});
-  const std::vector<std::pair<std::string, GrpcPair*>> pairs = {
+  std::vector<std::pair<std::string, GrpcPair*>> pairs = {
       {"grpc unix", &unix_pair},
       {"grpc tcp", &tcp_pair},
       {"grpc unix inline", &unix_inline},
@@ -179,6 +180,9 @@ int Run(const std::string& echo_peer, int rounds) {
       {"tensors by tcp, inline", &beside_inline},
       {"grpc tcp, mutual TLS", &tls_pair},
       {"tensors by tcp, mutual TLS", &beside_tls}};
+  std::erase_if(pairs, [&text](const auto& pair) {
+    return pair.first.find(text) == std::string::npos;
+  });
   std::vector<Row> rows;
   for (size_t bytes :
        {size_t{0}, size_t{1} << 20, size_t{16} << 20, size_t{64} << 20}) {
@@ -230,5 +234,6 @@ int Run(const std::string& echo_peer, int rounds) {
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   return baton::rpc::Run(baton::testing::ProgramPath("echo_peer"),
-                         argc > 1 ? std::atoi(argv[1]) : 5);
+                         argc > 1 ? std::atoi(argv[1]) : 5,
+                         argc > 2 ? argv[2] : "");
 }
