@@ -108,8 +108,8 @@ class ThreadPool::Core : public std::enable_shared_from_this<Core> {
   void StartThreadIfNeededLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (static_cast<int>(queue_.size()) <= idle_) return;
     if (alive_ - blocked_ >= target_) return;
-    ++alive_;
     threads_.emplace_back([self = shared_from_this()] { self->Run(); });
+    ++alive_;
   }
 
   // Wakes one thread at a time, which wakes the next if there is more to do, so

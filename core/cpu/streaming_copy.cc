@@ -15,6 +15,7 @@
 #include "core/cpu/simd.h"
 #include "core/executor.h"
 #include "core/parallel.h"
+#include "core/status.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -122,8 +123,11 @@ class SharedCopy {
 void CopyTogether(size_t parts, SharedCopy::CopyPart copy) {
   static auto* const helpers = new ThreadPool(kMostThreads - 1, "baton-copy");
   const auto shared = std::make_shared<SharedCopy>(parts, copy);
-  for (size_t i = 1; i < std::min(parts, kMostThreads); ++i)
-    helpers->Post([shared] { shared->Help(); });
+  // If no thread can be started, this one copies all parts.
+  CatchErrors([&] {
+    for (size_t i = 1; i < std::min(parts, kMostThreads); ++i)
+      helpers->Post([shared] { shared->Help(); });
+  }).IgnoreError();
   shared->Help();
   shared->Await();
 }

@@ -53,7 +53,9 @@ void FutexEvent::Wake() {
 
 void FutexEvent::FallAsleep() {
   uint32_t value = word_.load(std::memory_order_seq_cst);
-  if (value % 2 == 0) word_.compare_exchange_strong(value, value + 1);
+  // WakeAll may come in between, which leaves the word even.
+  while (value % 2 == 0 && !word_.compare_exchange_weak(value, value + 1)) {
+  }
 }
 
 void FutexEvent::WakeUp() {

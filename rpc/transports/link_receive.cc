@@ -109,7 +109,10 @@ absl::Status Link::HandleLocked(Receiver::Batch& batch, bool from_ring) {
   bool goodbye = false;
   bool ring = false;
   failure_detector_.Heard();
+  const auto stream = stream_.grpc;
   for (const Receiver::Control& control : batch.controls) {
+    // An answer may have ended this stream, to which the others belong.
+    if (stream_.grpc != stream) return absl::OkStatus();
     if (control.kind == FrameKind::kHelloAnswer && !stream_.ready) {
       ASSIGN_OR_RETURN(const wire::HelloAnswer answer,
                        ParseHelloAnswer(control.meta));

@@ -274,15 +274,16 @@ void TensorChannels::Release(uint32_t channel, uint64_t lease,
 
 void TensorChannels::FlushAtLocked(Clock::time_point when) {
   alarm_ = when;
-  setup_.timer->At(when, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->Flush();
+  setup_.timer->At(when, [weak = weak_from_this(), when] {
+    if (const auto self = weak.lock()) self->Flush(when);
   });
 }
 
 // What was due may have been sent with a message since.
-void TensorChannels::Flush() {
+void TensorChannels::Flush(Clock::time_point alarm) {
   {
     MutexLock lock(mutex_);
+    if (alarm_ != alarm) return;
     alarm_ = Clock::time_point::max();
     if (released_.empty()) return;
     if (due_ > Clock::now()) return FlushAtLocked(due_);

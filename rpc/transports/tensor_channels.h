@@ -128,8 +128,8 @@ class TensorChannels : public std::enable_shared_from_this<TensorChannels> {
                std::chrono::milliseconds within);
   void FlushAtLocked(Clock::time_point when)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called by the timer.
-  void Flush();
+  // Called by the timer for each alarm; an earlier one replaces the later one.
+  void Flush(Clock::time_point alarm);
   void Settle(uint32_t channel, const std::string& why_not);
   void Break(uint32_t channel, const std::string& why);
   // Returns false if the connection has ended or is broken already.

@@ -110,6 +110,19 @@ TEST_F(GrpcImpostor, OnADeadWorkersSocketIsNotBelieved) {
   ExpectNothingTold(impostor);
 }
 
+// The first answer ends the attempt, to which the second one belongs.
+TEST_F(GrpcImpostor, ASecondAnswerBesideAnUnprovenOneIsNotHeard) {
+  LetBobDie();
+  wire::HelloAnswer unproven = AsBob();
+  unproven.set_verdict(wire::VERDICT_UNPROVEN);
+  Impostor impostor(TcpOf(bob_.address), [&](const auto&) -> Impostor::Reply {
+    return {.message = BytesOf(Encode(unproven)) + BytesOf(Encode(AsBob()))};
+  });
+  for (int turn = 0; turn < 2; ++turn)
+    EXPECT_THAT(SayASecret(), Fails(StatusCode::kUnauthenticated, ""));
+  ExpectNothingTold(impostor);
+}
+
 TEST_F(GrpcImpostor, WhoMakesUpAProofIsNotBelieved) {
   LetBobDie();
   for (const std::string& proof : {std::string(), std::string(32, 'x')}) {

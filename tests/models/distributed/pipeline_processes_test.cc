@@ -274,7 +274,7 @@ TEST(KilledPipeline, LeavesTheOtherWorkerSoundAndItsStageWholeStepsAhead) {
     const std::string& survivor = kWorkers[1 - kill % 2];
     SCOPED_TRACE(absl::StrCat("kill ", kill, ", of ", victim));
     Processes cluster;
-    const OpenFiles files = [&] {  // of pipelines that have ended
+    const OpenFiles files = [&] {  // while there is a pipeline
       PipelineOfTwo stages(cluster, "1f1b", 8, Windows::kRequired, kWide);
       Train(stages);
       return cluster.OpenFilesOf(survivor);
