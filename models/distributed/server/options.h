@@ -69,8 +69,9 @@ struct ServerOptions {
   // No trainer waits for others before so many have joined; after that, those
   // that are present count.
   int32_t trainers = 1;
-  // If given, the workers of those trainers, one name for each: one whose
-  // worker is lost before it has joined is not waited for.
+  // If given, the workers of those trainers, one name for each, which are in
+  // the cluster when the servers are made: a trainer whose worker is lost
+  // before it has joined is not waited for.
   std::vector<std::string> trainer_workers{};
   // A round steps by the mean of its gradients instead of their sum.
   bool average = true;

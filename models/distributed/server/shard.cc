@@ -78,8 +78,10 @@ void ServerShard::SetRole(Role role) {
   role_ = role;
   cut_off_ = false;
   served_epoch_ = role == Role::kPrimary ? epoch_ : 0;
-  if (role == Role::kPrimary)
-    After(kMayBeNews, [](ServerShard& self) { self.LetGoOfTheLost(); });
+  if (role != Role::kPrimary) return;
+  After(kMayBeNews, [trainers = state_.clocks().trainers()](ServerShard& self) {
+    self.LetGoOfTheLost(trainers);
+  });
 }
 
 void ServerShard::StopServing() {

@@ -182,8 +182,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void LetGo(const std::string& worker, uint64_t incarnation);
   // Nobody waits for a trainer that is still expected from the worker.
   void GiveUp(const std::string& worker);
-  // Does both for workers that were lost before this became the primary.
-  void LetGoOfTheLost();
+  // Does both for workers that were lost before this became the primary, which
+  // had these trainers then.
+  void LetGoOfTheLost(const std::map<TrainerId, ServedTrainer>& trainers);
   // After a while, makes a backup if this primary still has none.
   void RecruitLater();
   void Recruit();

@@ -186,12 +186,12 @@ void ServerShard::GiveUp(const std::string& worker) {
 }
 
 // Agent::Find also finds those that were given up but may come back.
-void ServerShard::LetGoOfTheLost() {
+void ServerShard::LetGoOfTheLost(
+    const std::map<TrainerId, ServedTrainer>& trainers) {
   if (role_ != Role::kPrimary) return;
   std::map<std::string, rpc::WorkerInfo> there;
   for (const rpc::WorkerInfo& worker : agent_.workers())
     there[worker.name] = worker;
-  const auto trainers = state_.clocks().trainers();
   for (const auto& [id, trainer] : trainers) {
     const auto found = there.find(trainer.worker);
     if (found == there.end() ||
