@@ -14,7 +14,7 @@ namespace baton::rpc {
 void RegisterCollectives(Registry& registry) {
   registry.AddFunction<&collective_calls::Join>()
       .AddFunction<&collective_calls::TakeChunk>()
-      .AddFunction<&collective_calls::TakeLetter>()
+      .AddFunction<&collective_calls::TakeSent>()
       .AddFunction<&collective_calls::BreakGroup>()
       .AddFunction<&collective_calls::FlightOf>();
 }
@@ -100,11 +100,11 @@ Future<void> TakeChunk(CallContext& call, uint64_t ticket,
   return (*group)->TakeChunk(chunk);
 }
 
-Future<void> TakeLetter(CallContext& call, uint64_t ticket,
-                        const Letter& letter) {
+Future<void> TakeSent(CallContext& call, uint64_t ticket,
+                      const TaggedTensor& sent) {
   const auto group = GroupOf(call, ticket);
   if (!group.ok()) return ReadyFuture<void>(group.status());
-  return (*group)->TakeLetter(letter);
+  return (*group)->TakeSent(sent);
 }
 
 absl::Status BreakGroup(CallContext& call, uint64_t ticket,

@@ -56,8 +56,8 @@ namespace collective_calls {
 Future<GroupRoster> Join(CallContext& call, const GroupRequest& request);
 Future<void> TakeChunk(CallContext& call, uint64_t ticket,
                        const ChunkMessage& chunk);
-Future<void> TakeLetter(CallContext& call, uint64_t ticket,
-                        const Letter& letter);
+Future<void> TakeSent(CallContext& call, uint64_t ticket,
+                      const TaggedTensor& sent);
 absl::Status BreakGroup(CallContext& call, uint64_t ticket,
                         const absl::Status& why);
 absl::StatusOr<std::vector<FlightRecord>> FlightOf(CallContext& call,

@@ -25,8 +25,8 @@ absl::Status CopyInto(const Tensor& into, const Tensor& from) {
 
 }  // namespace
 
-Future<void> MemberMailbox::Deliver(Letter letter) {
-  return Meet({letter.from, letter.tag, letter.number}, letter.tensor, true);
+Future<void> MemberMailbox::Deliver(TaggedTensor sent) {
+  return Meet({sent.from, sent.tag, sent.number}, sent.tensor, true);
 }
 
 Future<void> MemberMailbox::Receive(uint64_t from, int32_t tag,
@@ -40,39 +40,39 @@ Future<void> MemberMailbox::Receive(uint64_t from, int32_t tag,
 }
 
 Future<void> MemberMailbox::Meet(const Key& key, const Tensor& tensor,
-                                 bool is_letter) {
+                                 bool is_sent) {
   Half other;
   {
     MutexLock lock(mutex_);
     if (!failure_.ok()) return ReadyFuture<void>(failure_);
-    Halves& others = is_letter ? receives_ : letters_;
+    Halves& others = is_sent ? receives_ : sent_;
     const auto found = others.extract(key);
     if (found.empty()) {
       const auto failed = failures_.find(std::get<0>(key));
-      if (!is_letter && failed != failures_.end())
+      if (!is_sent && failed != failures_.end())
         return ReadyFuture<void>(failed->second);
       Half half{tensor, Promise<void>()};
       const Future<void> done = half.done.future();
-      (is_letter ? letters_ : receives_).emplace(key, std::move(half));
+      (is_sent ? sent_ : receives_).emplace(key, std::move(half));
       return done;
     }
     other = std::move(found.mapped());
   }
-  const absl::Status copied = is_letter ? CopyInto(other.tensor, tensor)
-                                        : CopyInto(tensor, other.tensor);
+  const absl::Status copied =
+      is_sent ? CopyInto(other.tensor, tensor) : CopyInto(tensor, other.tensor);
   other.done.Set(copied);
   return ReadyFuture<void>(copied);
 }
 
 void MemberMailbox::Fail(const absl::Status& why) {
-  Halves letters, receives;
+  Halves sent, receives;
   {
     MutexLock lock(mutex_);
     if (failure_.ok()) failure_ = why;
-    letters.swap(letters_);
+    sent.swap(sent_);
     receives.swap(receives_);
   }
-  for (auto& [key, half] : letters) half.done.Set(why);
+  for (auto& [key, half] : sent) half.done.Set(why);
   for (auto& [key, half] : receives) half.done.Set(why);
 }
 

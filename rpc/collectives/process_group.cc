@@ -281,8 +281,8 @@ Future<void> ProcessGroup::TakeChunk(const ChunkMessage& chunk) {
   return messages_->Deliver(chunk);
 }
 
-Future<void> ProcessGroup::TakeLetter(const Letter& letter) {
-  return mailbox_.Deliver(letter);
+Future<void> ProcessGroup::TakeSent(const TaggedTensor& sent) {
+  return mailbox_.Deliver(sent);
 }
 
 }  // namespace baton::rpc

@@ -161,7 +161,7 @@ class ProcessGroup final : public std::enable_shared_from_this<ProcessGroup> {
   // These are called for messages of other members and for changes of
   // membership.
   Future<void> TakeChunk(const ChunkMessage& chunk);
-  Future<void> TakeLetter(const Letter& letter);
+  Future<void> TakeSent(const TaggedTensor& sent);
   void OnBroken(const absl::Status& why);
   void OnMember(const MemberEvent& event);
 

@@ -245,15 +245,15 @@ Future<void> ProcessGroup::Send(const Tensor& tensor, int to, int tag,
   if (const absl::Status checked = CheckNotRecorded("send"); !checked.ok())
     return ReadyFuture<void>(checked);
   const auto peer = static_cast<size_t>(to);
-  Letter letter{.from = ticket_, .tag = tag, .number = 0, .tensor = tensor};
+  TaggedTensor sent{.from = ticket_, .tag = tag, .number = 0, .tensor = tensor};
   {
     MutexLock lock(mutex_);
     if (!broken_.ok()) return ReadyFuture<void>(broken_);
-    letter.number = sent_[{to, tag}]++;
+    sent.number = sent_[{to, tag}]++;
   }
-  return Watch(agent_.Async<&collective_calls::TakeLetter>(
+  return Watch(agent_.Async<&collective_calls::TakeSent>(
                    members_[peer], CallOptions{.timeout = kNoLimit},
-                   tickets_[peer], letter),
+                   tickets_[peer], sent),
                {.kind = Kind::kSend,
                 .dtype = tensor.dtype(),
                 .count = tensor.numel(),

@@ -45,10 +45,10 @@ absl::StatusOr<std::unique_ptr<ElasticTraining>> ElasticTraining::Make(
     rpc::Agent& agent, nn::Module& module, optim::Optimizer& optimizer,
     ElasticOptions options) {
   RETURN_IF_ERROR(Check(module, options));
-  ASSIGN_OR_RETURN(auto desk, ElasticDesk::Of(agent));
-  RETURN_IF_ERROR(desk->Open(options.run));
+  ASSIGN_OR_RETURN(auto handlers, ElasticHandlers::Of(agent));
+  RETURN_IF_ERROR(handlers->Open(options.run));
   std::unique_ptr<ElasticTraining> training(new ElasticTraining(
-      agent, module, optimizer, std::move(options), std::move(desk)));
+      agent, module, optimizer, std::move(options), std::move(handlers)));
   RETURN_IF_ERROR(CatchErrors([&] { return training->Enter(); }));
   return training;
 }

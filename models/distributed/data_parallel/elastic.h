@@ -15,7 +15,7 @@
 #include "autograd/variable.h"
 #include "models/data/sampler.h"
 #include "models/distributed/data_parallel/data_parallel.h"
-#include "models/distributed/data_parallel/elastic_desk.h"
+#include "models/distributed/data_parallel/elastic_handlers.h"
 #include "models/nn/module.h"
 #include "optim/optimizer.h"
 #include "rpc/agent.h"
@@ -117,12 +117,12 @@ class ElasticTraining {
   };
   ElasticTraining(rpc::Agent& agent, nn::Module& module,
                   optim::Optimizer& optimizer, ElasticOptions options,
-                  std::shared_ptr<ElasticDesk> desk)
+                  std::shared_ptr<ElasticHandlers> handlers)
       : agent_(agent),
         module_(module),
         optimizer_(optimizer),
         options_(std::move(options)),
-        handlers_(std::move(desk)) {}
+        handlers_(std::move(handlers)) {}
 
   // Membership (elastic_members.cc).
   absl::Status Enter();
@@ -156,7 +156,7 @@ class ElasticTraining {
   nn::Module& module_;
   optim::Optimizer& optimizer_;
   const ElasticOptions options_;
-  const std::shared_ptr<ElasticDesk> handlers_;
+  const std::shared_ptr<ElasticHandlers> handlers_;
   std::shared_ptr<rpc::ProcessGroup> group_;
   std::unique_ptr<DataParallel> parallel_;  // null until all members have
                                             // agreed

@@ -92,7 +92,7 @@ void RegisterElastic(rpc::Registry& registry) {
 }
 
 void AttachElastic(rpc::Agent& agent) {
-  agent.SetService(std::make_shared<ElasticDesk>(agent.self().name));
+  agent.SetService(std::make_shared<ElasticHandlers>(agent.self().name));
 }
 
 absl::Status ElasticTraining::Enter() {
@@ -206,7 +206,7 @@ absl::Status ElasticTraining::AwaitEnough(Clock::time_point deadline) {
   }
   while (Clock::now() < deadline && invited_ == 0 && group_->status().ok()) {
     if (group_->rank() == 0)
-      handlers_->AwaitPetition(options_.run, Clock::now() + kPatience);
+      handlers_->AwaitJoinRequest(options_.run, Clock::now() + kPatience);
     const Tensor length = Tensor::Full(
         {1}, static_cast<double>(DraftInvitation()), {.dtype = DType::kI64});
     RETURN_IF_ERROR(group_->AllReduce(length).Await(kNoLimit));
@@ -233,7 +233,7 @@ int64_t ElasticTraining::DraftInvitation() {
       .members = group_->members()};
   const size_t before = invitation.members.size();
   for (const rpc::WorkerInfo& worker :
-       handlers_->Petitioners(options_.run, agent_)) {
+       handlers_->Joiners(options_.run, agent_)) {
     if (static_cast<int>(invitation.members.size()) < options_.max_members)
       invitation.members.push_back(worker);
   }

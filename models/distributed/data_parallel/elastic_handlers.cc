@@ -1,7 +1,7 @@
 // Copyright 2026 The Baton Authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "models/distributed/data_parallel/elastic_desk.h"
+#include "models/distributed/data_parallel/elastic_handlers.h"
 
 #include <algorithm>
 #include <utility>
@@ -21,17 +21,17 @@ bool IsThere(const rpc::Agent& agent, const rpc::WorkerInfo& worker) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<ElasticDesk>> ElasticDesk::Of(
+absl::StatusOr<std::shared_ptr<ElasticHandlers>> ElasticHandlers::Of(
     const rpc::Agent& agent) {
-  auto desk = agent.service<ElasticDesk>();
-  if (desk == nullptr) {
+  auto handlers = agent.service<ElasticHandlers>();
+  if (handlers == nullptr) {
     return absl::FailedPreconditionError(
         "this worker is in no elastic runs: AttachElastic was not called");
   }
-  return desk;
+  return handlers;
 }
 
-absl::Status ElasticDesk::Open(const std::string& run) {
+absl::Status ElasticHandlers::Open(const std::string& run) {
   MutexLock lock(mutex_);
   if (runs_.emplace(run, Run{{Kind::kEntering}}).second)
     return absl::OkStatus();
@@ -39,31 +39,32 @@ absl::Status ElasticDesk::Open(const std::string& run) {
       absl::StrCat("this worker is in the elastic run ", run, " already"));
 }
 
-void ElasticDesk::Refuse(const std::map<std::string, Petition>& petitions) {
-  for (const auto& [name, petition] : petitions) {
-    petition.promise.Set(
+void ElasticHandlers::Refuse(
+    const std::map<std::string, JoinRequest>& requests) {
+  for (const auto& [name, request] : requests) {
+    request.promise.Set(
         absl::UnavailableError("another worker leads the elastic run"));
   }
 }
 
-void ElasticDesk::Close(const std::string& run) {
-  std::map<std::string, Petition> left;
+void ElasticHandlers::Close(const std::string& run) {
+  std::map<std::string, JoinRequest> left;
   {
     MutexLock lock(mutex_);
     const auto found = runs_.find(run);
     if (found == runs_.end()) return;
-    left.swap(found->second.petitions);
+    left.swap(found->second.join_requests);
     runs_.erase(found);
   }
   Refuse(left);
 }
 
-void ElasticDesk::ForgetAskers(const std::string& run) {
+void ElasticHandlers::ForgetAskers(const std::string& run) {
   MutexLock lock(mutex_);
   runs_.at(run).askers.clear();
 }
 
-bool ElasticDesk::Begin(const std::string& run, const rpc::Agent& agent) {
+bool ElasticHandlers::Begin(const std::string& run, const rpc::Agent& agent) {
   MutexLock lock(mutex_);
   Run& here = runs_.at(run);
   for (const auto& [name, asker] : here.askers) {
@@ -73,54 +74,55 @@ bool ElasticDesk::Begin(const std::string& run, const rpc::Agent& agent) {
   return true;
 }
 
-void ElasticDesk::Follow(const std::string& run, const std::string& leader) {
-  std::map<std::string, Petition> left;
+void ElasticHandlers::Follow(const std::string& run,
+                             const std::string& leader) {
+  std::map<std::string, JoinRequest> left;
   {
     MutexLock lock(mutex_);
     Run& here = runs_.at(run);
     here.part = {Kind::kMember, leader};
     here.askers.clear();
-    if (leader != self_) left.swap(here.petitions);
+    if (leader != self_) left.swap(here.join_requests);
   }
   Refuse(left);
 }
 
-std::vector<rpc::WorkerInfo> ElasticDesk::Petitioners(const std::string& run,
+std::vector<rpc::WorkerInfo> ElasticHandlers::Joiners(const std::string& run,
                                                       const rpc::Agent& agent) {
   std::vector<rpc::WorkerInfo> workers;
   MutexLock lock(mutex_);
-  std::erase_if(runs_.at(run).petitions, [&](const auto& petition) {
-    return !IsThere(agent, petition.second.worker);
+  std::erase_if(runs_.at(run).join_requests, [&](const auto& request) {
+    return !IsThere(agent, request.second.worker);
   });
-  for (const auto& [name, petition] : runs_.at(run).petitions)
-    workers.push_back(petition.worker);
+  for (const auto& [name, request] : runs_.at(run).join_requests)
+    workers.push_back(request.worker);
   return workers;
 }
 
-void ElasticDesk::AwaitPetition(const std::string& run,
-                                Clock::time_point deadline) {
+void ElasticHandlers::AwaitJoinRequest(const std::string& run,
+                                       Clock::time_point deadline) {
   MutexLock lock(mutex_);
-  while (runs_.at(run).petitions.empty() &&
+  while (runs_.at(run).join_requests.empty() &&
          changed_.WaitUntil(mutex_, deadline)) {
   }
 }
 
-void ElasticDesk::Answer(const std::string& run,
-                         const ElasticInvitation& invitation) {
+void ElasticHandlers::Answer(const std::string& run,
+                             const ElasticInvitation& invitation) {
   std::vector<Promise<ElasticInvitation>> promises;
   {
     MutexLock lock(mutex_);
-    auto& petitions = runs_.at(run).petitions;
+    auto& requests = runs_.at(run).join_requests;
     for (const rpc::WorkerInfo& member : invitation.members) {
-      const auto petition = petitions.extract(member.name);
-      if (!petition.empty()) promises.push_back(petition.mapped().promise);
+      const auto request = requests.extract(member.name);
+      if (!request.empty()) promises.push_back(request.mapped().promise);
     }
   }
   for (const auto& promise : promises) promise.Set(invitation);
 }
 
-ElasticPart ElasticDesk::PartOf(const std::string& run,
-                                const rpc::WorkerInfo& asker) {
+ElasticPart ElasticHandlers::PartOf(const std::string& run,
+                                    const rpc::WorkerInfo& asker) {
   MutexLock lock(mutex_);
   const auto found = runs_.find(run);
   if (found == runs_.end()) return {};
@@ -129,10 +131,10 @@ ElasticPart ElasticDesk::PartOf(const std::string& run,
   return found->second.part;
 }
 
-Future<ElasticInvitation> ElasticDesk::Ask(const std::string& run,
-                                           const rpc::WorkerInfo& asker) {
+Future<ElasticInvitation> ElasticHandlers::Ask(const std::string& run,
+                                               const rpc::WorkerInfo& asker) {
   const Promise<ElasticInvitation> promise;
-  std::map<std::string, Petition> refused = {{"", {asker, promise}}};
+  std::map<std::string, JoinRequest> refused = {{"", {asker, promise}}};
   {
     MutexLock lock(mutex_);
     const auto found = runs_.find(run);
@@ -140,8 +142,8 @@ Future<ElasticInvitation> ElasticDesk::Ask(const std::string& run,
     // others.
     if (found != runs_.end() && (found->second.part.kind == Kind::kEntering ||
                                  found->second.part.leader == self_)) {
-      found->second.petitions.insert_or_assign(asker.name,
-                                               Petition{asker, promise});
+      found->second.join_requests.insert_or_assign(asker.name,
+                                                   JoinRequest{asker, promise});
       refused.clear();
       changed_.NotifyAll();
     }
@@ -153,14 +155,15 @@ Future<ElasticInvitation> ElasticDesk::Ask(const std::string& run,
 namespace elastic_calls {
 
 ElasticPart PartOf(rpc::CallContext& call, const std::string& run) {
-  const auto desk = ElasticDesk::Of(call.agent());
-  return desk.ok() ? (*desk)->PartOf(run, call.caller()) : ElasticPart();
+  const auto handlers = ElasticHandlers::Of(call.agent());
+  return handlers.ok() ? (*handlers)->PartOf(run, call.caller())
+                       : ElasticPart();
 }
 
 Future<ElasticInvitation> Ask(rpc::CallContext& call, const std::string& run) {
-  const auto desk = ElasticDesk::Of(call.agent());
-  if (!desk.ok()) return ReadyFuture<ElasticInvitation>(desk.status());
-  return (*desk)->Ask(run, call.caller());
+  const auto handlers = ElasticHandlers::Of(call.agent());
+  if (!handlers.ok()) return ReadyFuture<ElasticInvitation>(handlers.status());
+  return (*handlers)->Ask(run, call.caller());
 }
 
 }  // namespace elastic_calls

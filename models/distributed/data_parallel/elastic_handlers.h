@@ -40,7 +40,7 @@ struct ElasticPart {
     kMember,
   };
   Kind kind = Kind::kNone;
-  std::string leader = {};  // of a member: the worker that takes petitions
+  std::string leader = {};  // of a member: the worker that takes join requests
 
   static constexpr auto Fields() {
     return std::tuple{&ElasticPart::kind, &ElasticPart::leader};
@@ -48,19 +48,19 @@ struct ElasticPart {
 };
 
 // Tells other workers this worker's part in elastic runs, and takes newcomers'
-// petitions. Thread-safe.
-class ElasticDesk {
+// join requests. Thread-safe.
+class ElasticHandlers {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit ElasticDesk(std::string self) : self_(std::move(self)) {}
+  explicit ElasticHandlers(std::string self) : self_(std::move(self)) {}
   // Returns FailedPrecondition if none is attached (AttachElastic).
-  static absl::StatusOr<std::shared_ptr<ElasticDesk>> Of(
+  static absl::StatusOr<std::shared_ptr<ElasticHandlers>> Of(
       const rpc::Agent& agent);
 
   // Returns AlreadyExists if this worker is already in the run.
   absl::Status Open(const std::string& run);
-  // Closes the run; open petitions fail.
+  // Closes the run; open join requests fail.
   void Close(const std::string& run);
   // Forgets the workers that have asked here. Call this before this worker asks
   // all others for their part: those that are entering, too, will then tell it
@@ -71,14 +71,14 @@ class ElasticDesk {
   // several workers that look for each other, the one with the lowest rank
   // begins.
   bool Begin(const std::string& run, const rpc::Agent& agent);
-  // Makes this worker a member. Petitions fail unless it is the leader.
+  // Makes this worker a member. Join requests fail unless it is the leader.
   void Follow(const std::string& run, const std::string& leader);
 
-  // Returns the workers that have petitioned and are still there.
-  std::vector<rpc::WorkerInfo> Petitioners(const std::string& run,
-                                           const rpc::Agent& agent);
-  // Waits until there is a petition, at most until the deadline.
-  void AwaitPetition(const std::string& run, Clock::time_point deadline);
+  // Returns the workers that have asked to join and are still there.
+  std::vector<rpc::WorkerInfo> Joiners(const std::string& run,
+                                       const rpc::Agent& agent);
+  // Waits until there is a join request, at most until the deadline.
+  void AwaitJoinRequest(const std::string& run, Clock::time_point deadline);
   // Sends the invitation to the newcomers that it lists.
   void Answer(const std::string& run, const ElasticInvitation& invitation);
 
@@ -88,16 +88,16 @@ class ElasticDesk {
                                 const rpc::WorkerInfo& asker);
 
  private:
-  struct Petition {
+  struct JoinRequest {
     rpc::WorkerInfo worker;
     Promise<ElasticInvitation> promise;
   };
   struct Run {
     ElasticPart part;
-    std::map<std::string, rpc::WorkerInfo> askers = {};  // while entering
-    std::map<std::string, Petition> petitions = {};      // by name
+    std::map<std::string, rpc::WorkerInfo> askers = {};     // while entering
+    std::map<std::string, JoinRequest> join_requests = {};  // by name
   };
-  static void Refuse(const std::map<std::string, Petition>& petitions);
+  static void Refuse(const std::map<std::string, JoinRequest>& requests);
 
   const std::string self_;
   Mutex mutex_;
