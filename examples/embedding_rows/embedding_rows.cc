@@ -30,6 +30,7 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/unused_flags.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -59,6 +60,10 @@ ABSL_FLAG(double, skew, 1.05,
 ABSL_FLAG(bool, fill, true,
           "store all rows first; otherwise servers compute the rows that were "
           "never updated whenever they are read");
+ABSL_FLAG(
+    bool, check, false,
+    "compare the rows at the end with the updates that were acknowledged; "
+    "wants --optimizer=sgd, and a power of two as --lr to be exact");
 ABSL_FLAG(uint64_t, seed, 1, "of rows and keys");
 
 namespace baton::examples {
@@ -113,6 +118,8 @@ absl::Status CheckFlags() {
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_skew));
   for (const std::string& load : absl::GetFlag(FLAGS_load))
     RETURN_IF_ERROR(LoadOf(load).status());
+  if (absl::GetFlag(FLAGS_fixed))
+    RETURN_IF_ERROR(CheckUnused({"check"}, "fixed"));
   ASSIGN_OR_RETURN(RowTableTask task, TaskFromFlags());
   RETURN_IF_ERROR(dist::Check(dist::ServerOptions{.tables = {task.table}}));
   return NumbersOf(FLAGS_clients, 0).status();
@@ -195,6 +202,7 @@ absl::Status Run(rpc::Agent& agent) {
                    RowExperiment::Make(agent, task));
   if (absl::GetFlag(FLAGS_fill) && task.table.rows == 0)
     RETURN_IF_ERROR(Fill(*experiment, task));
+  if (absl::GetFlag(FLAGS_check)) RETURN_IF_ERROR(experiment->CountUpdates());
   Findings findings;
   std::vector<Curve> curves;
   for (const std::string& load : absl::GetFlag(FLAGS_load)) {
@@ -213,7 +221,11 @@ absl::Status Run(rpc::Agent& agent) {
   findings.charts = {
       {"rows", CurvesChart("rows", "Rows of an embedding", "clients",
                            "million rows/s", curves)}};
-  return Tell(findings);
+  RETURN_IF_ERROR(Tell(findings));
+  if (!absl::GetFlag(FLAGS_check)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const int64_t updates, experiment->CompareRows());
+  return tools::Print(
+      absl::StrCat("all ", updates, " acknowledged updates are in the rows\n"));
 }
 
 }  // namespace

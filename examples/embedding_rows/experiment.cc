@@ -110,6 +110,12 @@ absl::StatusOr<RowFigures> RowExperiment::Run(const RowOrder& order,
   return RunBy(clients_, present, order);
 }
 
+absl::Status RowExperiment::CountUpdates() {
+  ASSIGN_OR_RETURN(check_,
+                   RowCheck::Make(agent_, servers_->directory(), task_.rows));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RowFigures> RowExperiment::RunAtServers(const RowOrder& order) {
   ASSIGN_OR_RETURN(const Clients present,
                    at_servers_.Muster(Participants<RowClient>::Wait::kForAll));
@@ -119,16 +125,22 @@ absl::StatusOr<RowFigures> RowExperiment::RunAtServers(const RowOrder& order) {
 absl::StatusOr<RowFigures> RowExperiment::RunBy(Participants<RowClient>& all,
                                                 const Clients& clients,
                                                 const RowOrder& order) {
+  const auto own = [&](size_t i) {
+    RowOrder of_client = order;
+    of_client.seed += static_cast<uint64_t>(i);
+    return of_client;
+  };
   ASSIGN_OR_RETURN(const std::vector<std::optional<RowsDone>> done,
                    all.CallAll<RowsDone>(
                        clients, [&](const RRef<RowClient>& client, size_t i) {
-                         RowOrder own = order;
-                         own.seed += static_cast<uint64_t>(i);
-                         return client.Async<&RowClient::Run>(kUnlimited, own);
+                         return client.Async<&RowClient::Run>(kUnlimited,
+                                                              own(i));
                        }));
   RowFigures figures;
-  for (const std::optional<RowsDone>& each : done) {
+  for (size_t i = 0; i < done.size(); ++i) {
+    const std::optional<RowsDone>& each = done[i];
     if (!each.has_value()) continue;
+    if (check_ != nullptr) check_->Add(own(i));
     ++figures.clients;
     figures.rows += order.batch * order.batches;
     figures.seconds = std::max(figures.seconds, each->seconds);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "examples/embedding_rows/row_check.h"
 #include "examples/embedding_rows/row_client.h"
 #include "examples/support/participants.h"
 #include "models/distributed/server/options.h"
@@ -48,9 +49,18 @@ class RowExperiment {
   absl::StatusOr<RowFigures> Run(const RowOrder& order, int64_t clients);
   // The same with one client in each server's process.
   absl::StatusOr<RowFigures> RunAtServers(const RowOrder& order);
+  // From now on counts the updates of clients that are not lost (RowCheck).
+  absl::Status CountUpdates();
+  // Returns how many there are, all of them in the rows; or DataLoss.
+  absl::StatusOr<int64_t> CompareRows() const {
+    return check_->Compare(/*others=*/lost() + at_servers_.lost() > 0);
+  }
   // Returns how many bytes the processes of the present servers have gained
   // since the beginning.
   int64_t BytesOfTable();
+  RRef<dist::ServerDirectory> directory() const {
+    return servers_->directory();
+  }
   int64_t lost() const { return clients_.lost(); }  // number of clients so far
 
  private:
@@ -63,9 +73,9 @@ class RowExperiment {
   RowExperiment(rpc::Agent& agent, RowTableTask task);
   Future<RRef<RowClient>> MakeClient(const std::string& worker);
   // Leaves out the clients that `all` loses meanwhile.
-  static absl::StatusOr<RowFigures> RunBy(Participants<RowClient>& all,
-                                          const Clients& clients,
-                                          const RowOrder& order);
+  absl::StatusOr<RowFigures> RunBy(Participants<RowClient>& all,
+                                   const Clients& clients,
+                                   const RowOrder& order);
   // Returns the ranges that are still to be filled.
   absl::StatusOr<std::vector<RowRange>> FillSome(
       const std::vector<RowRange>& ranges);
@@ -77,6 +87,7 @@ class RowExperiment {
   std::unique_ptr<dist::ParameterServers> servers_;
   int64_t ranks_ = 0;  // number of ranks given so far
   Participants<RowClient> clients_, at_servers_;
+  std::unique_ptr<RowCheck> check_;  // null until CountUpdates
 };
 
 }  // namespace baton::examples

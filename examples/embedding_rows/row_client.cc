@@ -23,7 +23,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kFilled = 16'384;  // rows at a time
 // Limits of the batches that are drawn in advance, and of all their keys.
 constexpr int64_t kMostBatches = 256, kMostKeys = 16 << 20;
-constexpr double kGradient = 1e-3;
 
 Future<Tensor> Push(dist::ServerClient& client, const Tensor& keys,
                     const Tensor& gradients) {
@@ -31,7 +30,22 @@ Future<Tensor> Push(dist::ServerClient& client, const Tensor& keys,
       .Then([](const dist::Pulled&) { return Tensor(); });
 }
 
+int64_t WarmUpOf(const RowOrder& order) { return order.batches / 10 + 1; }
+
 }  // namespace
+
+std::vector<Tensor> KeysOf(const RowOrder& order) {
+  Zipf zipf(order.rows, order.skew, order.seed);
+  std::vector<Tensor> keys;
+  const int64_t count =
+      std::min({order.batches, kMostBatches, kMostKeys / order.batch + 1});
+  for (int64_t i = 0; i < count; ++i) keys.push_back(zipf.Draw(order.batch));
+  return keys;
+}
+
+int64_t BatchesOf(const RowOrder& order) {
+  return WarmUpOf(order) + order.batches;
+}
 
 absl::StatusOr<std::unique_ptr<RowClient>> RowClient::Make(
     rpc::CallContext& call, const RRef<dist::ServerDirectory>& directory,
@@ -62,13 +76,10 @@ absl::StatusOr<int64_t> RowClient::Fill(rpc::CallContext& call, int64_t begin,
 }
 
 RowClient::Batches RowClient::Draw(const RowOrder& order) const {
-  Zipf zipf(order.rows, order.skew, order.seed);
   Batches batches;
-  const int64_t count =
-      std::min({order.batches, kMostBatches, kMostKeys / order.batch + 1});
-  for (int64_t i = 0; i < count; ++i)
-    batches.keys.push_back(zipf.Draw(order.batch).To(device_));
-  batches.gradients = Tensor::Full({order.batch, table().width}, kGradient,
+  for (const Tensor& keys : KeysOf(order))
+    batches.keys.push_back(keys.To(device_));
+  batches.gradients = Tensor::Full({order.batch, table().width}, kRowGradient,
                                    {.device = device_});
   return batches;
 }
@@ -107,8 +118,7 @@ absl::StatusOr<RowsDone> RowClient::Run(rpc::CallContext& call,
   const auto batch = [&](int64_t number) -> const Tensor& {
     return batches.keys[static_cast<size_t>(number) % batches.keys.size()];
   };
-  const int64_t warm_up = order.batches / 10 + 1;
-  const int64_t all = warm_up + order.batches;
+  const int64_t warm_up = WarmUpOf(order), all = BatchesOf(order);
   RowsDone done;
   auto begin = Clock::now();
   std::deque<std::pair<Clock::time_point, Future<Tensor>>> under_way;

@@ -44,6 +44,13 @@ struct RowOrder {
   }
 };
 
+// The keys that a client uses again and again, on the CPU.
+std::vector<Tensor> KeysOf(const RowOrder& order);
+// Returns the number of batches of a client, those that come first included.
+int64_t BatchesOf(const RowOrder& order);
+// Each number of each gradient: a power of two, so that sums of it are exact.
+inline constexpr double kRowGradient = 1.0 / 1024;
+
 struct RowsDone {
   double seconds = 0;
   std::vector<float> latencies_us;  // of each batch

@@ -169,7 +169,8 @@ void Run::OnTrainerEnd(Child& trainer, int wait_status) {
     Print(event + PlanRestart(trainer));
     if (!trainer.lost) return;
   } else if (WIFSIGNALED(wait_status) && !trainer.asked_to_end) {
-    Print(absl::StrCat("baton-run: ", name, " ", how));
+    Print(absl::StrCat("baton-run: ", name, " ", how,
+                       Ending() ? "" : "; --trainer_restarts starts it again"));
   }
   End();
 }

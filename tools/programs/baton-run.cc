@@ -59,8 +59,9 @@ ABSL_FLAG(
 ABSL_FLAG(
     int, trainer_restarts, 0,
     "start the trainer again when it is killed or fails, up to so many times "
-    "within --restart_window, beside the workers as they are; it must know how "
-    "to find what they have kept (dist::RecoveryOptions::journal)");
+    "within --restart_window, beside the workers as they are; it must find "
+    "what they have kept (dist::RecoveryOptions::journal) or resume from a "
+    "checkpoint (--resume=latest)");
 ABSL_FLAG(absl::Duration, restart_window, absl::Minutes(5),
           "a worker that dies more often than --restarts within this time is "
           "not started again; the same for --trainer_restarts");

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "examples/embedding_rows/experiment.h"
+#include "examples/embedding_rows/row_check.h"
 #include "examples/embedding_rows/zipf.h"
 #include "models/distributed/stock.h"
 #include "tests/support/error_of.h"
@@ -147,6 +149,36 @@ TEST_P(EmbeddingRows, OfAFixedSizeAreUsedBesideTheirServersAsWell) {
   }
 }
 
+TEST_P(EmbeddingRows, AreComparedWithTheUpdatesThatClientsWereToldOf) {
+  testing::LocalCluster cluster(Workers());
+  const RowTableTask task = Task();
+  const auto experiment = RowExperiment::Make(cluster["alice"], task);
+  ASSERT_THAT(experiment, IsOk());
+  const RowOrder order{.load = RowLoad::kUpdate,
+                       .rows = task.rows,
+                       .skew = 1.05,
+                       .batch = 100,
+                       .batches = 20};
+  ASSERT_THAT((*experiment)->CountUpdates(), IsOk());
+  ASSERT_THAT((*experiment)->Run(order, 2), IsOk());
+  const auto updates = (*experiment)->CompareRows();
+  ASSERT_THAT(updates, IsOk());
+  EXPECT_EQ(*updates, 2 * (20 + 3) * 100);
+  // Begun anew, it knows of none.
+  const auto check =
+      RowCheck::Make(cluster["alice"], (*experiment)->directory(), task.rows);
+  ASSERT_THAT(check, IsOk());
+  ASSERT_THAT((*experiment)->Run(order, 2), IsOk());
+  EXPECT_THAT((*check)->Compare(/*others=*/false),
+              Fails(absl::StatusCode::kDataLoss, "were told of 0"));
+  EXPECT_THAT((*check)->Compare(/*others=*/true), IsOk());
+  RowOrder unknown = order;
+  unknown.batches = 100;
+  (*check)->Add(unknown);
+  EXPECT_THAT((*check)->Compare(/*others=*/true),
+              Fails(absl::StatusCode::kDataLoss, "updates"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Servers, EmbeddingRows, ::testing::Values(1, 2));
 
 TEST_P(EmbeddingRows, SayWhyNoClientCanReadThem) {
@@ -214,18 +246,21 @@ TEST_F(EmbeddingRowsProgram, GoesOnWhenAClientIsKilledAndStartedAgain) {
   EXPECT_TRUE(back) << outcome.output;
 }
 
-TEST_F(EmbeddingRowsProgram, GoesOnWhenAServerIsKilledThatHasABackup) {
+TEST_F(EmbeddingRowsProgram, LosesNoUpdateWhenAServerIsKilledThatHasABackup) {
   bool killed = false;
-  const tools::Outcome outcome =
-      Run({"--servers=2", "--backups", "--rows=20000", "--batch=512",
-           "--batches=100", "--load=read,train,update,read"},
-          {{"read by 2", [&](const std::string& output, const tools::Process&) {
-              workers_.Kill(OneThat(/*serves=*/true, output));
-              killed = true;
-            }}});
+  const tools::Outcome outcome = Run(
+      {"--servers=2", "--backups", "--rows=20000", "--batch=512",
+       "--batches=200", "--load=update,train,update", "--lr=1", "--check"},
+      {{"update by 2", [&](const std::string& output, const tools::Process&) {
+          workers_.Kill(OneThat(/*serves=*/true, output));
+          killed = true;
+        }}});
   EXPECT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_TRUE(killed);
-  EXPECT_THAT(outcome.output, HasSubstr("update by 2"));
+  // A tenth more and one come before the batches that are measured.
+  EXPECT_THAT(outcome.output,
+              HasSubstr(absl::StrCat("all ", 3 * 2 * (200 + 21) * 512,
+                                     " acknowledged updates are in the rows")));
 }
 
 }  // namespace

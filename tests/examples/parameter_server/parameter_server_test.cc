@@ -3,8 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +29,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::IsOk;
+using ::testing::Not;
 
 testing::ClusterOptions Workers() {
   testing::ClusterOptions options;
@@ -172,6 +175,41 @@ TEST(ParameterServerCommand, ResumesWithTheBitsOfATrainingThatDidNotStop) {
   EXPECT_NE(half["loss"], whole["loss"]);
   EXPECT_EQ(resumed["loss"], whole["loss"]);
   EXPECT_EQ(resumed["accuracy"], whole["accuracy"]);
+}
+
+// The program waits for the labels, so nobody trains yet.
+TEST(ParameterServerCommand, GoesOnWithoutATrainerThatIsKilledBeforeItJoins) {
+  const testing::TempFolder folder;
+  const std::string data = WriteDigits(folder);
+  const std::string labels = folder / "digits-labels-idx1-ubyte";
+  const std::string aside = folder / "labels";
+  std::filesystem::rename(labels, aside);
+  ASSERT_EQ(::mkfifo(labels.c_str(), 0600), 0);
+  tools::LooseWorkers workers("parameter_server",
+                              {"worker1", "worker2", "worker3"});
+  bool killed = false;
+  const tools::Outcome outcome = tools::RunProgram(
+      workers.Command({"--data=" + data, "--mode=bsp", "--pushes=120",
+                       "--batch=16", "--json=" + folder / "results.jsonl"}),
+      [&](const std::string& output, const tools::Process&) {
+        if (killed || output.find(" serves") == std::string::npos) return;
+        std::ofstream pipe(labels, std::ios::binary);
+        // Whoever was there first serves.
+        const bool serves = output.find("worker3 serves") != std::string::npos;
+        workers.Kill(serves ? "worker2" : "worker3");
+        killed = true;
+        std::ifstream file(aside, std::ios::binary);
+        std::filesystem::rename(aside, labels);  // which the trainer reads
+        pipe << file.rdbuf();
+      });
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_TRUE(killed);
+  std::ifstream file(folder / "results.jsonl");
+  const auto row = nlohmann::json::parse(file);
+  EXPECT_GT(row["accuracy"], 0.9) << outcome.output;
+  EXPECT_EQ(row["trainers"], 2);
+  EXPECT_THAT(outcome.output, HasSubstr("  1 trainers"));
+  EXPECT_THAT(outcome.output, Not(HasSubstr("  2 trainers")));
 }
 
 // In asynchronous mode, in which nobody waits for the one that is lost.

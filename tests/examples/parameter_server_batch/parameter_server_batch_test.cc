@@ -339,21 +339,22 @@ TEST_F(BatchServerTest, RefusesGradientsOfAnotherModel) {
             false);
 }
 
-TEST(ParameterServerBatchProgram, RunsFromOneCommand) {
+// Of four classes: with each of twenty seeds it came to 0.9 or more.
+TEST(ParameterServerBatchProgram, LearnsFromOneCommand) {
   const testing::TempFolder folder;
   const tools::Outcome outcome = tools::RunProgram(
       {"baton-run", "--workers=3",
        "--worker_program=" + testing::ProgramPath("parameter_server_batch"),
        "--", testing::ProgramPath("parameter_server_batch"),
-       "--data=" + WriteImages(folder), "--width=4", "--steps=4", "--batch=4",
-       "--lr_schedule=warm-cosine", "--test_images=16",
+       "--data=" + WriteImages(folder), "--width=4", "--steps=80", "--batch=8",
+       "--lr=0.05", "--lr_schedule=warm-cosine", "--test_images=200",
        "--json=" + folder / "results.jsonl"});
-  EXPECT_EQ(outcome.code, 0) << outcome.output;
-  EXPECT_THAT(outcome.output, HasSubstr("accuracy"));
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
   EXPECT_THAT(outcome.output, HasSubstr("images/s"));
   std::ifstream file(folder / "results.jsonl");
   const auto line = nlohmann::json::parse(file);
-  EXPECT_EQ(line["steps"], 4);
+  EXPECT_GT(line["accuracy"], 0.75) << outcome.output;
+  EXPECT_EQ(line["steps"], 80);
   EXPECT_EQ(line["trainers_begun"], 2);
   EXPECT_EQ(line["trainers_lost"], 0);
 }

@@ -110,7 +110,7 @@ class Processes {
       std::error_code closed;
       std::string file = std::filesystem::read_symlink(open.path(), closed);
       if (closed || absl::StrContains(file, "nvidia")) continue;
-      if (file == "anon_inode:[eventfd]" && testing::TestDevice().is_cuda())
+      if (file == "anon_inode:[eventfd]" && test::TestDevice().is_cuda())
         continue;
       file.resize(std::min(file.size(), file.find(":[")));
       if (file == "pipe") continue;

@@ -217,6 +217,14 @@ TEST_F(RunAllTest, StartsATrainerThatDiedAgainBesideItsWorkers) {
                                          "1 of 1 times within 300 s")));
 }
 
+TEST_F(RunAllTest, TellsWhatStartsAKilledTrainerAgain) {
+  AddWorker(kDaemon);
+  EXPECT_EQ(Run("kill -KILL $$"), 128 + SIGKILL);
+  EXPECT_THAT(lines_,
+              Contains("baton-run: trainer was killed by signal 9 (Killed); "
+                       "--trainer_restarts starts it again"));
+}
+
 TEST_F(RunAllTest, StartsNoTrainerAgainThatWasCalledWrongly) {
   plan_.trainer_restarts = 3;
   AddWorker(kDaemon);
