@@ -21,6 +21,7 @@ namespace baton::examples {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::SizeIs;
@@ -176,17 +177,36 @@ TEST_F(ChooseStagesTest, OnTheCpuOnlyMicroBatchesAreOpen) {
   EXPECT_THAT(settings_.micro_batches, SizeIs(1));
 }
 
-TEST_F(ChooseStagesTest, MicroBatchesThatAFlagOrRaggedBatchesGiveStay) {
+TEST_F(ChooseStagesTest, MicroBatchesThatAFlagGivesStay) {
   settings_.split_sizes = {4};
   Choose(Planned(false));
   EXPECT_THAT(settings_.micro_batches, IsEmpty());
   EXPECT_THAT(settings_.split_sizes, Each(4));
+}
 
-  settings_ = Open();
-  PlannedModel ragged = Planned(false);
-  ragged.ragged = true;
-  Choose(ragged);
-  EXPECT_THAT(settings_.micro_batches, IsEmpty());
+TEST_F(ChooseStagesTest, SmallLastMicroBatchesStayWhereTheyAreFastest) {
+  std::vector<std::vector<int64_t>> tried;
+  PlannedModel planned = Planned(false);
+  planned.measure = [](const auto&, const auto&,
+                       auto) -> absl::StatusOr<dist::ClusterProfile> {
+    return EvenCluster(0.5);
+  };
+  planned.make = [&](const std::vector<std::string>& workers,
+                     const PipelineSettings& settings)
+      -> absl::StatusOr<std::unique_ptr<Trainable>> {
+    std::chrono::milliseconds step(workers.size() < 2 ? 40 : 20);
+    if (!settings.micro_batches.empty()) {
+      tried.push_back(settings.micro_batches[0]);
+      step /= static_cast<int>(2 * tried.size());
+    }
+    return std::make_unique<Sleeper>(step);
+  };
+  Choose(planned);
+  ASSERT_GE(tried.size(), 2u);
+  EXPECT_LT(tried[0].front(), tried[0].back());
+  EXPECT_LT(tried.back().back(), tried.back().at(1));
+  EXPECT_THAT(settings_.micro_batches, ElementsAre(tried.back()));
+  EXPECT_THAT(settings_.refined_by, SizeIs(1));
 }
 
 TEST(StagesAreOpen, WhereNoFlagSaysHowToCutForSeveralGpus) {
