@@ -64,6 +64,20 @@ Future<std::vector<GroupReport>> RunAtAll(
   return result.future();
 }
 
+// Calls `on_failure`, unless it is null, before anyone hears of the failure.
+Future<std::vector<GroupReport>> CallOnFailure(
+    const Future<std::vector<GroupReport>>& step,
+    const std::function<void()>& on_failure) {
+  if (on_failure == nullptr) return step;
+  Promise<std::vector<GroupReport>> result;
+  step.OnReady([result, on_failure](
+                   const absl::StatusOr<std::vector<GroupReport>>& reports) {
+    if (!reports.ok()) on_failure();
+    result.Set(reports);
+  });
+  return result.future();
+}
+
 // Returns the loss of a step; `report` is the last stage's. Losses are added in
 // the order of micro-batches.
 double LossOf(const StageReport& report) {
@@ -269,7 +283,8 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
   rpc::CallOptions options;
   options.timeout = options_.step_timeout + kGrace;
-  auto reports = RunAtAll(groups_, *orders, options, sink.scope);
+  auto reports = CallOnFailure(RunAtAll(groups_, *orders, options, sink.scope),
+                               sink.on_failure);
   const bool counts = training && (!on_gpus_ || !options_.graph ||
                                    orders->front().replay != Replay::kNothing);
   under_way_.push_back(
