@@ -80,6 +80,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                             const std::vector<std::string>& workers,
                             int64_t timeout_ms);
 
+  // Returns whether a stage of this worker is on a GPU.
+  bool HasGpu() const;
   // Returns the links from the stages at this worker.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
@@ -89,6 +91,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                    rpc::kConcurrent<&StageGroup::Ran>,
                    rpc::kConcurrent<&StageGroup::Agree>,
                    rpc::kConcurrent<&StageGroup::JoinReplicas>,
+                   rpc::kConcurrent<&StageGroup::HasGpu>,
                    rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
