@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/models/distributed/pipeline_mlp.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 
@@ -51,7 +52,8 @@ std::string ComputedBy(rpc::Agent& worker, const Work& work) {
   std::vector<rpc::TraceEvent> spans;
   for (rpc::TraceEvent& event : tracer.Take().events) {
     if (event.kind == rpc::TraceEvent::Kind::kSpan &&
-        absl::StartsWith(event.peer, "stage "))  // not a kernel of a GPU
+        absl::StartsWith(event.peer, "stage ") &&  // not a kernel of a GPU
+        !absl::StartsWith(event.name, "await "))
       spans.push_back(event);
   }
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
@@ -162,6 +164,35 @@ TEST_F(PipelineTest, WhatCountsIsWhereTheModulesAre) {
   }
   EXPECT_EQ((*pipeline)->WhyNotRecorded(), "");
   EXPECT_TRUE((*pipeline)->Timing().ok());
+}
+
+// By windows from the second step on, by mail in the first.
+TEST_F(PipelineTest, TracesShowHowLongAStageWaitsForAnother) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.split_size = 6;
+  options.windows = WindowsHere();
+  auto pipeline = MakePipeline(options);
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& [worker, wait] :
+         {std::pair{"carol", "await 1F0"}, std::pair{"bob", "await 0BW0"}}) {
+      rpc::Tracer& tracer = *cluster_.at(worker).tracer();
+      tracer.Start(10'000, rpc::Tracer::Clock::now() + std::chrono::minutes(1));
+      Context ctx(agent());
+      ASSERT_THAT(pipeline->Step(ctx, x_, labels_), testing::IsOk());
+      int64_t awaited_ns = 0, began_ns = 0;
+      for (const rpc::TraceEvent& event : tracer.Take().events) {
+        if (event.name == wait) {
+          EXPECT_GE(event.end_ns, event.begin_ns);
+          awaited_ns = event.end_ns;
+        }
+        if (began_ns == 0 && absl::StrCat("await ", event.name) == wait)
+          began_ns = event.begin_ns;
+      }
+      EXPECT_GT(awaited_ns, 0) << worker << " in step " << step;
+      EXPECT_GE(began_ns, awaited_ns) << worker << " in step " << step;
+    }
+  }
 }
 
 TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {
