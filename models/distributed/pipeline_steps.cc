@@ -200,7 +200,11 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
         gates.has_value() ? Told::Recording::kAsked : Told::Recording::kRefused;
     if (!gates.has_value() && !told.gpu_windows.empty())
       told.why_no_window = "between all workers: the GPUs could not agree";
+  } else if (plan.training && replay != Replay::kProgram) {
+    gates = GatesOf(told.windows, worker_of_stage_, groups_.size());
   }
+  const bool by_gates =
+      replay == Replay::kProgram || (!records && gates.has_value());
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
@@ -212,8 +216,9 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
                                told.gpu_windows.begin(),
                                told.gpu_windows.end());
     orders[i].replay = replay;
-    orders[i].record = gates.has_value();
+    orders[i].record = records && gates.has_value();
     if (gates.has_value()) orders[i].gate = std::move((*gates)[i]);
+    orders[i].by_messages = sink.steps && !by_gates;
     if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
@@ -277,6 +282,8 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     order.request = request;
     order.kept_as = sink.number;
     order.loss_scale = scaled ? loss_scale_ : 0;
+    // Gates carry no sums and no news of an overflow.
+    order.by_messages |= scaled || request.clip_norm != optim::Clip::kNone;
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)

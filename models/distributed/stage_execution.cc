@@ -58,8 +58,7 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         task.order.request.clip_norm == optim::Clip::kNone &&
-         task.order.loss_scale == 0;
+         !task.order.by_messages;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {

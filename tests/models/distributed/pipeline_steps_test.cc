@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/arithmetic.h"
 #include "core/precision.h"
@@ -101,10 +102,10 @@ class PipelineStepsTest : public ::testing::Test {
         EXPECT_TRUE(ops::BitEqual(got[i].at(name), tensor)) << i << " " << name;
     }
   }
-  // Calls by "worker method" that alice has made.
-  std::map<std::string, uint64_t> Calls() {
+  // Calls by "worker method" that this worker has made.
+  std::map<std::string, uint64_t> Calls(const std::string& by = "alice") {
     std::map<std::string, uint64_t> calls;
-    for (const auto& method : agent().GetDebugInfo().methods) {
+    for (const auto& method : cluster_.at(by).GetDebugInfo().methods) {
       if (!method.incoming && method.calls > 0)
         calls[absl::StrCat(method.peer, " ", method.method)] = method.calls;
     }
@@ -160,6 +161,26 @@ TEST_F(PipelineStepsTest, AStepIsOneMessageToEachWorker) {
     EXPECT_EQ(Since(calls, Calls()), runs);
     return Since(messages, Messages()) == each;
   }));
+}
+
+TEST_F(PipelineStepsTest, WorkersWithWindowsAgreeWithoutMessages) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  // By the first worker, which asks and tells two others in turn.
+  const auto calls_in_a_step = [&] {
+    const auto before = Calls("bob");
+    EXPECT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+    uint64_t calls = 0;
+    for (const auto& [method, count] : Since(before, Calls("bob")))
+      if (absl::StrContains(method, "StageGroup")) calls += count;
+    return calls;
+  };
+  EXPECT_EQ(calls_in_a_step(), 4);
+  EXPECT_EQ(calls_in_a_step(), WindowsHere() == Windows::kRequired ? 0 : 4);
+  sgd_->set_clip({.norm = 0.05});  // needs the sum of the workers' norms
+  EXPECT_EQ(calls_in_a_step(), 4);
+  const auto before = Calls("bob");
+  EXPECT_THAT(pipeline_->Evaluate(x_), IsOk());
+  EXPECT_EQ(Since(before, Calls("bob")).count("carol StageGroup::Ran"), 0);
 }
 
 TEST_F(PipelineStepsTest, EveryWorkerCountsAStepOnce) {
