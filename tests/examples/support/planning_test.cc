@@ -62,11 +62,17 @@ dist::ClusterProfile EvenCluster(double more = 4) {
   return cluster;
 }
 
+auto MeasureEven(double more = 4) {
+  return [more](const auto&, const auto&,
+                auto) -> absl::StatusOr<dist::ClusterProfile> {
+    return EvenCluster(more);
+  };
+}
+
 // A model that overlap and a small first micro-batch make faster, and at_once
 // slower.
 PlannedModel Planned(bool on_gpus) {
-  return {.measure = [](const auto&, const auto&, auto)
-              -> absl::StatusOr<dist::ClusterProfile> { return EvenCluster(); },
+  return {.measure = MeasureEven(),
           .make = [](const std::vector<std::string>& workers,
                      const PipelineSettings& settings)
               -> absl::StatusOr<std::unique_ptr<Trainable>> {
@@ -116,10 +122,7 @@ TEST_F(ChooseStagesTest, TwoStagesAWorkerAreTriedWithLargerMicroBatches) {
   int64_t largest_of_one = 0;
   int64_t largest_of_two = 0;
   PlannedModel planned = Planned(true);
-  planned.measure = [](const auto&, const auto&,
-                       auto) -> absl::StatusOr<dist::ClusterProfile> {
-    return EvenCluster(0.5);
-  };
+  planned.measure = MeasureEven(0.5);
   planned.make = [&](const std::vector<std::string>& workers,
                      const PipelineSettings& settings)
       -> absl::StatusOr<std::unique_ptr<Trainable>> {
@@ -187,14 +190,11 @@ TEST_F(ChooseStagesTest, MicroBatchesThatAFlagGivesStay) {
 TEST_F(ChooseStagesTest, SmallLastMicroBatchesStayWhereTheyAreFastest) {
   std::vector<std::vector<int64_t>> tried;
   PlannedModel planned = Planned(false);
-  planned.measure = [](const auto&, const auto&,
-                       auto) -> absl::StatusOr<dist::ClusterProfile> {
-    return EvenCluster(0.5);
-  };
-  planned.make = [&](const std::vector<std::string>& workers,
-                     const PipelineSettings& settings)
+  planned.measure = MeasureEven(0.5);
+  planned.make = [&](const auto&, const PipelineSettings& settings)
       -> absl::StatusOr<std::unique_ptr<Trainable>> {
-    std::chrono::milliseconds step(workers.size() < 2 ? 40 : 20);
+    // The plan with a stage for each worker is the fastest.
+    std::chrono::milliseconds step(settings.cuts.size() == 1 ? 20 : 40);
     if (!settings.micro_batches.empty()) {
       tried.push_back(settings.micro_batches[0]);
       step /= static_cast<int>(2 * tried.size());
