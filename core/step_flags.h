@@ -94,7 +94,7 @@ bool AwaitFlag(const uint64_t* flag, const StepNumber& step,
 void DecideStep(const uint64_t* flag, const StepNumber& step,
                 const Tensor& skip);
 // Raises the flag on the same stream, unless `skip` is 1, even if the step has
-// been given up since. been given up since.
+// been given up since.
 void RaiseFlagUnless(const Tensor& skip, uint64_t* flag,
                      const StepNumber& step);
 

@@ -66,6 +66,7 @@ void ReleaseCachedCpuMemory() { cpu::ReleaseCached(); }
 MemoryStats GpuMemoryStats(Device device) {
   return cuda::Stats(device.index());
 }
+size_t FreeGpuMemory(Device device) { return cuda::FreeBytes(device.index()); }
 void ResetPeakGpuMemory(Device device) { cuda::ResetPeak(device.index()); }
 void SetGpuMemoryLimit(Device device, size_t bytes) {
   cuda::SetLimit(device.index(), bytes);

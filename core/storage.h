@@ -95,6 +95,9 @@ void ReleaseCachedCpuMemory();
 // exceeds `bytes` in total, including cached memory, throws
 // Error(ResourceExhausted); 0 removes the limit. Thread-safe.
 MemoryStats GpuMemoryStats(Device device);
+// Returns the bytes that this process can still allocate: what the device has
+// free, by the limit, and what is kept for reuse.
+size_t FreeGpuMemory(Device device);
 void ResetPeakGpuMemory(Device device);
 void SetGpuMemoryLimit(Device device, size_t bytes);
 void ReleaseCachedGpuMemory(Device device);

@@ -59,6 +59,11 @@ void Rates::Advance() {
   Obey();
 }
 
+void Rates::GoBack() {
+  --steps_;
+  Obey();
+}
+
 std::map<std::string, Tensor> Rates::Export() const {
   const auto list = [](const std::vector<double>& values) {
     return Tensor::From(values, {static_cast<int64_t>(values.size())});

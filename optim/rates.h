@@ -36,6 +36,8 @@ class Rates {
   void Follow(Schedule schedule);
   // Records that a step was taken.
   void Advance();
+  // Takes that back.
+  void GoBack();
 
   // "steps", and "lr" and "initial_lr" of each group.
   std::map<std::string, Tensor> Export() const;

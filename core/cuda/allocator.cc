@@ -52,6 +52,7 @@ Segment SegmentOf(const void* data, int device) {
 void HoldSegment(void* base, int device) { AllocatorOf(device).Hold(base); }
 void UnholdSegment(void* base, int device) { AllocatorOf(device).Unhold(base); }
 MemoryStats Stats(int device) { return AllocatorOf(device).Stats(); }
+size_t FreeBytes(int device) { return AllocatorOf(device).FreeBytes(); }
 void ResetPeak(int device) { AllocatorOf(device).ResetPeak(); }
 void SetLimit(int device, size_t bytes) { AllocatorOf(device).SetLimit(bytes); }
 void ReleaseCached(int device) { AllocatorOf(device).ReleaseCached(); }

@@ -101,10 +101,15 @@ Block* DeviceAllocator::NewSegmentLocked(const Shelf& shelf, size_t bytes) {
   return raw;
 }
 
-void DeviceAllocator::FailLocked(size_t bytes) {
+std::pair<size_t, size_t> DeviceAllocator::DeviceBytes() const {
   size_t available = 0, total = 0;
   const DeviceScope scope(device_);
-  Check("allocate", cudaMemGetInfo(&available, &total));
+  Check("memory_stats", cudaMemGetInfo(&available, &total));
+  return {available, total};
+}
+
+void DeviceAllocator::FailLocked(size_t bytes) {
+  const auto [available, total] = DeviceBytes();
   const std::string limit =
       limit_ > 0 ? absl::StrCat(" (limit ", Mebibytes(limit_), ")") : "";
   Fail("allocate",
@@ -298,6 +303,14 @@ MemoryStats DeviceAllocator::Stats() {
   MutexLock lock(mutex_);
   return {
       .live_bytes = live_, .peak_bytes = peak_, .cached_bytes = held_ - live_};
+}
+
+size_t DeviceAllocator::FreeBytes() {
+  const size_t available = DeviceBytes().first;
+  MutexLock lock(mutex_);
+  const size_t cached = held_ - live_;
+  if (limit_ == 0) return available + cached;
+  return std::min(available, limit_ - std::min(limit_, held_)) + cached;
 }
 
 void DeviceAllocator::ResetPeak() {

@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/cuda/allocator.h"
@@ -57,6 +58,7 @@ class DeviceAllocator {
   void Hold(void* base);
   void Unhold(void* base);
   MemoryStats Stats();
+  size_t FreeBytes();
   void ResetPeak();
   void SetLimit(size_t bytes);
   void ReleaseCached();
@@ -80,6 +82,8 @@ class DeviceAllocator {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Block* NewSegmentLocked(const Shelf& shelf, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The device's free and whole memory.
+  std::pair<size_t, size_t> DeviceBytes() const;
   void* TryMallocLocked(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   [[noreturn]] void FailLocked(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -25,6 +25,7 @@ int DeviceCount();
 void* Allocate(size_t bytes, const Stream& stream);
 void Free(void* data, int device, const std::vector<Stream>& guests);
 MemoryStats Stats(int device);
+size_t FreeBytes(int device);
 void ResetPeak(int device);
 void SetLimit(int device, size_t bytes);
 void ReleaseCached(int device);

@@ -11,6 +11,7 @@ int DeviceCount() { return 0; }
 void* Allocate(size_t, const Stream&) { FailWithoutCuda("allocate"); }
 void Free(void*, int, const std::vector<Stream>&) { FailWithoutCuda("free"); }
 MemoryStats Stats(int) { FailWithoutCuda("memory_stats"); }
+size_t FreeBytes(int) { FailWithoutCuda("memory_stats"); }
 void ResetPeak(int) { FailWithoutCuda("memory_stats"); }
 void SetLimit(int, size_t) { FailWithoutCuda("memory_limit"); }
 void ReleaseCached(int) { FailWithoutCuda("release_cached"); }

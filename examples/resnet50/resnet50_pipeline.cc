@@ -89,10 +89,8 @@ absl::Status Main() {
       (!settings.recover || settings.data.empty())) {
     return tools::WrongFlag("journal", "goes with --recover and --data");
   }
-  if (!settings.micro_batches.empty() && !settings.data.empty()) {
-    return absl::InvalidArgumentError(
-        "--micro_batches is for synthetic images");
-  }
+  if (settings.micro_batches.size() > 1 && !settings.data.empty())
+    return tools::WrongFlag("micro_batches", "takes one list with --data");
   if (!settings.trace.empty() && !settings.data.empty()) {
     return absl::InvalidArgumentError(
         "--trace is for synthetic images; use batonctl trace with --data");

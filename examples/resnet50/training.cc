@@ -251,8 +251,7 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
               static_cast<int>(data.train->dataset().size()),
               static_cast<int>(settings.model.num_classes),
               settings.data.c_str());
-  PlannedModel planned = PlannedResNet(agent, settings);
-  planned.ragged = true;  // the last batch of an epoch is smaller
+  const PlannedModel planned = PlannedResNet(agent, settings);
   if (StagesAreOpen(planned, workers, settings)) {
     data.train->StartEpoch(0);
     ASSIGN_OR_RETURN(const std::optional<data::Batch> batch,
@@ -263,11 +262,18 @@ absl::Status TrainOnImages(rpc::Agent& agent, std::vector<std::string> workers,
                                  settings, workers)
                         .status());
   }
+  // All batches of the training have the rows of the first one (OpenLoader).
+  const bool unequal = !settings.micro_batches.empty();
   ASSIGN_OR_RETURN(
       auto model,
       MakeRemoteResNet(
           agent, workers, settings,
-          {.cuts = settings.cuts, .split_size = settings.split_sizes.front()}));
+          unequal ? RemoteResNet::Options{.cuts = settings.cuts,
+                                          .micro_batches =
+                                              settings.micro_batches.front()}
+                  : RemoteResNet::Options{
+                        .cuts = settings.cuts,
+                        .split_size = settings.split_sizes.front()}));
   data.train->StartEpoch(0);
   const int64_t steps = settings.epochs * BatchesOf(settings, *data.train);
   model->set_schedule(settings.stepping.RatesOver(steps));

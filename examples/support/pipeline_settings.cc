@@ -26,8 +26,9 @@ ABSL_FLAG(
     "--split_size, --schedule, --micro_batches, --at_once and --overlap "
     "what is left out, are chosen by that");
 ABSL_FLAG(int64_t, worker_mib, 0,
-          "with --stages=auto, the most MiB of weights, gradients and "
-          "activations that a worker may hold; 0: any number");
+          "with --stages=auto, the most MiB of weights, gradients, activations "
+          "and windows that a worker may hold; 0: 90% of what its GPU has "
+          "free, on a CPU any number");
 ABSL_FLAG(int, trials, 4,
           "with --stages=auto, how many of the best plans are tried for a few "
           "steps, beside one worker alone, and the fastest taken; 0: none");

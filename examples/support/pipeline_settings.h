@@ -23,7 +23,8 @@ struct PipelineSettings {
   bool choose_stages = false;
   // No flag names stages, micro-batches or their order.
   bool names_no_stages = false;
-  int64_t worker_mib = 0;  // memory limit of a worker for that; 0: none
+  int64_t worker_mib = 0;  // memory limit of a worker for that; 0: as in
+                           // dist::PlanRequest
   int trials = 4;          // plans to try before one is chosen
   // The flags that planning has set because they make its plan faster.
   std::vector<std::string> refined_by = {};

@@ -20,6 +20,7 @@
 #include "core/status.h"
 #include "examples/support/train_steps.h"
 #include "models/distributed/profile.h"
+#include "models/distributed/unequal_splits.h"
 
 namespace baton::examples {
 namespace {
@@ -156,28 +157,16 @@ absl::StatusOr<Choice> TryPlans(const PlannedModel& planned,
   return *std::move(best);
 }
 
-// Halves the first of equal parts, which all later stages wait for, and adds
-// its other rows to the last part. Returns an empty list if a part becomes too
-// small.
-std::vector<int64_t> WithSmallFirst(std::vector<int64_t> parts, int64_t least) {
-  const int64_t moved = parts.front() / 2;
-  if (parts.size() < 2 || parts.front() - moved < least) return {};
-  parts.front() -= moved;
-  parts.back() += moved;
-  return parts;
-}
-
 // A setting that neither a plan nor a flag has set, named after the flag that
 // sets it.
 struct Refinement {
   std::string flag;
   std::function<void(PipelineSettings&)> apply;
 };
-std::vector<Refinement> RefinementsOf(const PlannedModel& planned,
-                                      const Choice& choice, bool equal,
-                                      int64_t least_rows) {
+std::vector<Refinement> RefinementsOf(
+    const PlannedModel& planned, const Choice& choice,
+    const std::vector<std::vector<int64_t>>& unequal) {
   std::vector<Refinement> result;
-  const std::vector<int64_t>& parts = choice.plan.micro_batches;
   // They take more memory than the plan, whose limit they might exceed.
   if (choice.workers.size() < 2 || choice.settings.worker_mib > 0)
     return result;
@@ -185,20 +174,23 @@ std::vector<Refinement> RefinementsOf(const PlannedModel& planned,
       choice.settings.at_once == 1) {
     result.push_back({"--overlap", [](auto& to) { to.overlap = true; }});
     for (const int at_once : {2, 4}) {
-      if (parts.size() < 2 * static_cast<size_t>(at_once)) continue;
+      if (choice.plan.micro_batches.size() < 2 * static_cast<size_t>(at_once))
+        continue;
       result.push_back({absl::StrCat("--at_once=", at_once),
                         [=](auto& to) { to.at_once = at_once; }});
     }
   }
-  const std::vector<int64_t> small_first =
-      equal || planned.ragged ? std::vector<int64_t>()
-                              : WithSmallFirst(parts, least_rows);
-  if (!small_first.empty()) {
+  for (const std::vector<int64_t>& sizes : unequal) {
     result.push_back(
-        {absl::StrCat("--micro_batches=", absl::StrJoin(small_first, "+")),
-         [=](auto& to) { to.micro_batches = {small_first}; }});
+        {absl::StrCat("--micro_batches=", absl::StrJoin(sizes, "+")),
+         [=](auto& to) { to.micro_batches = {sizes}; }});
   }
   return result;
+}
+
+// Returns what stands before the value.
+std::string NameOf(const std::string& flag) {
+  return flag.substr(0, flag.find('='));
 }
 
 // Tries the refinements one after the other and keeps those that make the step
@@ -209,7 +201,11 @@ absl::Status Refine(const PlannedModel& planned, const TrainingBatch& sample,
   for (const Refinement& refinement : refinements) {
     Choice refined = choice;
     refinement.apply(refined.settings);
-    refined.settings.refined_by.push_back(refinement.flag);
+    std::vector<std::string>& flags = refined.settings.refined_by;
+    std::erase_if(flags, [&](const std::string& flag) {
+      return NameOf(flag) == NameOf(refinement.flag);
+    });
+    flags.push_back(refinement.flag);
     const absl::Status tried =
         Try(planned, sample, "the fastest of them with " + refinement.flag,
             refined);
@@ -273,14 +269,13 @@ absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
     AddPlansOfTwoStages(profile, request, plans);
     ASSIGN_OR_RETURN(choice,
                      TryPlans(planned, sample, settings, workers, plans));
-    int64_t least_rows = 1;
-    for (const dist::Profile& worker : profile.workers)
-      least_rows = std::max(least_rows, worker.least_rows);
-    RETURN_IF_ERROR(
-        Refine(planned, sample,
-               RefinementsOf(planned, choice, !settings.split_sizes.empty(),
-                             least_rows),
-               choice));
+    std::vector<std::vector<int64_t>> unequal;
+    if (settings.split_sizes.empty()) {
+      ASSIGN_OR_RETURN(unequal,
+                       dist::UnequalSplits(profile, request, choice.plan));
+    }
+    RETURN_IF_ERROR(Refine(planned, sample,
+                           RefinementsOf(planned, choice, unequal), choice));
   }
   const std::chrono::duration<double> took =
       std::chrono::steady_clock::now() - begin;

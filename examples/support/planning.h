@@ -34,8 +34,6 @@ struct PlannedModel {
       make;
   // Returns true if all of these workers compute on GPUs.
   std::function<bool(const std::vector<std::string>& workers)> on_gpus;
-  // Batches may have fewer rows than the sample.
-  bool ragged = false;
 };
 
 // Returns true if ChooseStages is to be called: because of
@@ -52,8 +50,8 @@ bool StagesAreOpen(const PlannedModel& planned,
 // the plan's workers, in the order of its stages. Finally, unless the workers'
 // memory is limited, tries settings that have their defaults on top of the
 // fastest plan, and keeps those that make it faster, as settings.refined_by
-// says: a shorter first micro-batch and, on GPUs, overlap and at_once. What
-// lacks the memory when it is tried is not chosen.
+// says: micro-batches of unequal sizes (dist::UnequalSplits) and, on GPUs,
+// overlap and at_once. What lacks the memory when it is tried is not chosen.
 absl::StatusOr<dist::Plan> ChooseStages(const PlannedModel& planned,
                                         const TrainingBatch& sample,
                                         PipelineSettings& settings,

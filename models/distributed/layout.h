@@ -29,11 +29,13 @@ struct UnitSums {
   std::vector<double> input_bytes;
 };
 
-// A batch that is split into micro-batches. The profile must outlive it.
+// A batch that is split into micro-batches.
 struct BatchSplit {
   BatchSplit(const ClusterProfile& profile, int64_t rows, int64_t split_size);
+  // Into parts of these sizes.
+  BatchSplit(const ClusterProfile& profile, const std::vector<int64_t>& sizes);
 
-  int64_t size;
+  int64_t size;  // of the largest part
   std::vector<RowRange> parts;
   std::vector<double> shares;   // the time of each part, relative to that of
                                 // `size` rows
@@ -68,7 +70,7 @@ class LayoutCosts {
  public:
   // The parameters are those of PlanRequest.
   LayoutCosts(const ClusterProfile& profile, double parameter_copies,
-              bool recompute);
+              bool recompute, double most_bytes);
 
   // Returns a lower bound for the time of a step, in seconds: what the last
   // stage's worker must compute, the forwards that come before its first stage,
@@ -80,21 +82,45 @@ class LayoutCosts {
   Workload WorkOf(const StageLayout& layout) const;
 
   // These return the memory of each worker of the team: with one micro-batch in
-  // flight, and the peak during a simulated step of the complete layout.
+  // flight, and the peak during a simulated step of the complete layout. Both
+  // count the windows of links between processes of one machine.
   std::vector<double> LeastBytes(const StageLayout& layout) const;
   std::vector<double> PeakBytes(const StageLayout& layout,
                                 const Simulation& simulation) const;
+  // The memory that a worker would need, and its limit.
+  struct Need {
+    double bytes = 0, limit = 1;
+    double share() const { return bytes / limit; }
+  };
+  // Returns the worker of the team that needs the largest share of its limit,
+  // which is most_bytes; if that is 0, kUsableShare of what the worker's GPU
+  // has free, in equal parts for all workers of the team on that GPU, and
+  // infinity for a CPU and where it is unknown.
+  static constexpr double kUsableShare = 0.9;
+  Need LargestNeed(const StageTeam& team,
+                   const std::vector<double>& bytes) const;
+  bool limits() const { return limits_; }  // whether some worker has a limit
 
  private:
   StageCosts CostsOf(const StageLayout& layout, size_t stage) const;
+  double LimitOf(const StageTeam& team, size_t place) const;
   // Returns the bytes that are in use whatever is in flight.
   std::vector<double> FixedBytes(const StageLayout& layout) const;
   // Returns the bytes that a micro-batch holds from its forward on.
   double HeldBytes(const StageLayout& layout, size_t stage) const;
+  const WorkerPlace* PlaceOf(const StageLayout& layout, size_t stage) const;
+  // Returns whether the link to this stage from the one before has windows.
+  bool HasWindow(const StageLayout& layout, size_t stage) const;
+  // Adds the windows of all links. `most_open` is, for each stage, the most
+  // micro-batches at a time between its forward and its backward.
+  void AddWindows(const StageLayout& layout, const std::vector<int>& most_open,
+                  std::vector<double>& bytes) const;
 
   const ClusterProfile& profile_;
   const double parameter_copies_;
   const bool recompute_;
+  const double most_bytes_;
+  const bool limits_;
 };
 
 }  // namespace baton::dist

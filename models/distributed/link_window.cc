@@ -143,6 +143,13 @@ Values ParcelLayout::In(const Window& window, int micro_batch) const {
   return values;
 }
 
+const LinkWindow* WindowOf(const WindowMap& windows, int stage,
+                           const LinkEnds& link) {
+  if (stage != link.from && stage != link.to) return nullptr;
+  const auto found = windows.find(stage == link.from ? link.to : link.from);
+  return found == windows.end() ? nullptr : found->second.get();
+}
+
 LinkWindow::LinkWindow(Side in, Side out, std::shared_ptr<StepNumber> number)
     : in_(std::move(in)), out_(std::move(out)), step_(std::move(number)) {
   Require(in_.window.storage()->device() == device(), kWindowOp, "a step of ",
@@ -168,9 +175,19 @@ void LinkWindow::RaiseGate(const Tensor& skip) const {
   RaiseFlagUnless(skip, out_.layout.Gate(out_.window), *step_);
 }
 
-void LinkWindow::AwaitGate() const {
-  AwaitFlag(gate(), *step_, CurrentStream(device()),
-            std::chrono::steady_clock::time_point::max());
+absl::Status LinkWindow::AwaitGate(
+    std::chrono::steady_clock::time_point deadline) const {
+  return Await(gate(), deadline);
+}
+
+absl::Status LinkWindow::Await(
+    const uint64_t* flag,
+    std::chrono::steady_clock::time_point deadline) const {
+  if (!AwaitFlag(flag, *step_, CurrentStream(device()), deadline))
+    return absl::DeadlineExceededError("it did not come");
+  if (device().is_cpu() && step_->given_up(step_->step()))
+    return absl::CancelledError("the step was given up");
+  return absl::OkStatus();
 }
 
 void LinkWindow::Drain() const {
@@ -218,12 +235,7 @@ void LinkWindow::Copy(const Tensor& slot, const Tensor& value) const {
 
 absl::StatusOr<Outputs> LinkWindow::Take(
     int micro_batch, std::chrono::steady_clock::time_point deadline) {
-  const Stream stream = CurrentStream(device());
-  if (!AwaitFlag(in_.layout.Flag(in_.window, micro_batch), *step_, stream,
-                 deadline))
-    return absl::DeadlineExceededError("it did not come");
-  if (device().is_cpu() && step_->given_up(step_->step()))
-    return absl::CancelledError("the step was given up");
+  RETURN_IF_ERROR(Await(in_.layout.Flag(in_.window, micro_batch), deadline));
   Outputs outputs;
   for (const Tensor& slot : in_.layout.In(in_.window, micro_batch)) {
     // A GPU's slots stay until all workers have finished the step.

@@ -119,12 +119,13 @@ class LinkWindow {
   // Waits until all work that was given to streams has ended.
   void Drain() const;
 
-  // Each end has one more flag, the gate, for use on the current stream of a
-  // GPU. Raising it says that this end's part of the step is done; with `skip`
-  // it is raised as RaiseFlagUnless says.
+  // Each end has one more flag, the gate, for use on the current stream.
+  // Raising it says that this end's part of the step is done; with `skip`, on
+  // GPUs, it is raised as RaiseFlagUnless says. AwaitGate waits for the other
+  // end's and returns errors as Take does.
   void RaiseGate() const;
   void RaiseGate(const Tensor& skip) const;
-  void AwaitGate() const;
+  absl::Status AwaitGate(std::chrono::steady_clock::time_point deadline) const;
   const uint64_t* gate() const { return in_.layout.Gate(in_.window); }
 
   // The stream that copies what is sent.
@@ -132,6 +133,8 @@ class LinkWindow {
 
  private:
   Device device() const { return step_->device(); }
+  absl::Status Await(const uint64_t* flag,
+                     std::chrono::steady_clock::time_point deadline) const;
   void Copy(const Tensor& slot, const Tensor& value) const;
 
   const Side in_, out_;
@@ -140,5 +143,8 @@ class LinkWindow {
 
 // Windows by the stage at the other end.
 using WindowMap = std::map<int, std::shared_ptr<LinkWindow>>;
+// Returns the window of the link among those of a stage; null if it has none.
+const LinkWindow* WindowOf(const WindowMap& windows, int stage,
+                           const LinkEnds& link);
 
 }  // namespace baton::dist

@@ -34,6 +34,7 @@ class LocalLinks final : public StageLinks {
              Options options);
 
   absl::Status ended() const override { return absl::OkStatus(); }
+  bool MayWait(int stage) const override { return WindowTo(stage) != nullptr; }
   absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
   void SendOutputs(int target, int micro_batch,

@@ -65,6 +65,7 @@ class MailLinks final : public StageLinks,
   const std::map<int, Passed>& passed() const { return passed_; }
 
   absl::Status ended() const override;
+  bool MayWait(int) const override { return true; }
   // DeadlineExceeded says what did not arrive.
   absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;

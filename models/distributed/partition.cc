@@ -59,7 +59,8 @@ absl::Status CheckProfiles(const ClusterProfile& profile) {
         !std::is_sorted(one.rows.begin(), one.rows.end()) ||
         one.costs.size() != one.rows.size() ||
         std::any_of(one.costs.begin(), one.costs.end(), misses) ||
-        profile.links[i].size() != workers.size())
+        profile.links[i].size() != workers.size() ||
+        !(profile.places.empty() || profile.places.size() == workers.size()))
       return wrong("the profile of worker ", i, " is not whole");
   }
   return absl::OkStatus();
@@ -73,7 +74,8 @@ class Planner {
       : profile_(profile),
         request_(request),
         count_(count),
-        costs_(profile, request.parameter_copies, request.recompute) {}
+        costs_(profile, request.parameter_copies, request.recompute,
+               request.most_bytes) {}
 
   absl::StatusOr<std::vector<Plan>> Run() {
     RETURN_IF_ERROR(MakeSplits());
@@ -85,9 +87,14 @@ class Planner {
       RETURN_IF_ERROR(Search(alone + 1, teams_.end(), width));
     if (!best_.empty()) return Best();
     return absl::ResourceExhaustedError(absl::StrFormat(
-        "no cut of %d units over %d workers keeps within %.0f bytes a worker: "
-        "at least %.0f would be needed",
-        units(), profile_.workers.size(), request_.most_bytes, least_bytes_));
+        "no cut of %d units over %d workers keeps within %.0f bytes a "
+        "worker%s: at least %.0f would be needed",
+        units(), profile_.workers.size(), least_.limit,
+        request_.most_bytes > 0
+            ? std::string()
+            : absl::StrFormat(" (%.0f%% of what its GPU has free)",
+                              100 * LayoutCosts::kUsableShare),
+        least_.bytes));
   }
 
  private:
@@ -214,13 +221,13 @@ class Planner {
   // If there is enough memory for one micro-batch in flight, some order of work
   // fits.
   bool Fits(const StageLayout& layout) {
-    return request_.most_bytes <= 0 || Fits(costs_.LeastBytes(layout));
+    return !costs_.limits() || Fits(*layout.team, costs_.LeastBytes(layout));
   }
-  bool Fits(const std::vector<double>& bytes) {
-    const double most = *std::max_element(bytes.begin(), bytes.end());
-    const bool fits = request_.most_bytes <= 0 || most <= request_.most_bytes;
-    if (!fits) least_bytes_ = std::min(least_bytes_, most);
-    return fits;
+  bool Fits(const StageTeam& team, const std::vector<double>& bytes) {
+    const LayoutCosts::Need most = costs_.LargestNeed(team, bytes);
+    if (most.share() <= 1) return true;
+    if (most.share() < least_.share()) least_ = most;
+    return false;
   }
 
   absl::Status JudgeAll(std::vector<StageLayout> layouts) {
@@ -248,13 +255,13 @@ class Planner {
         choice.most_held > 0
             ? choice.most_held
             : 2 * static_cast<double>(layout.team->workers.size());
-    const bool adapts = choice.name == "auto" && request_.most_bytes > 0;
+    const bool adapts = choice.name == "auto" && costs_.limits();
     for (double held = usual; held >= 1; --held) {
       if (adapts) choice.most_held = held;
       ASSIGN_OR_RETURN(const Schedule schedule, MakeSchedule(choice, work));
       ASSIGN_OR_RETURN(Simulation simulation, Simulate(schedule, work));
       std::vector<double> bytes = costs_.PeakBytes(layout, simulation);
-      if (Fits(bytes)) {
+      if (Fits(*layout.team, bytes)) {
         Keep(layout, choice, std::move(simulation), std::move(bytes));
         break;
       }
@@ -309,8 +316,8 @@ class Planner {
   std::vector<StageTeam> teams_;
   std::vector<Plan> best_;  // the best first; at most count_
   std::optional<Plan> alone_;
-  double least_bytes_ = kNever;  // the least that a plan which did not fit
-                                 // would have needed
+  LayoutCosts::Need least_ = {
+      kNever, 1};  // of the plan that exceeded its limits the least
 };
 
 }  // namespace

@@ -27,9 +27,10 @@ struct PlanRequest {
   // take part: 1 or 2. With 2, a worker waits less for the first micro-batch,
   // but each micro-batch crosses more links.
   int stages_a_worker = 1;
-  // Memory that a worker may use; 0: no limit. Counts parameters, what belongs
-  // to them, and activations that wait for their backward, but not the
-  // temporary memory of instructions.
+  // Memory that a worker may use. Counts parameters, what belongs to them,
+  // activations that wait for their backward, and windows of links, but not the
+  // temporary memory of instructions. 0: for a GPU LayoutCosts::kUsableShare of
+  // what it has free, for a CPU no limit.
   double most_bytes = 0;
   // The number of copies of each parameter: itself, its gradient, and what the
   // optimizer keeps.
@@ -79,8 +80,8 @@ std::vector<int64_t> RowsToMeasure(std::vector<int64_t> split_sizes);
 // it.
 //
 // Returns InvalidArgument for a request and a profile that do not fit each
-// other or the schedule, and ResourceExhausted, which names the least memory
-// that a plan would need, if no plan stays within most_bytes.
+// other or the schedule, and ResourceExhausted, which names the limit and the
+// least memory that a plan would need, if no plan stays within it.
 absl::StatusOr<Plan> MakePlan(const ClusterProfile& profile,
                               const PlanRequest& request);
 // Returns the best `count` plans, the best first, followed by the plan with one

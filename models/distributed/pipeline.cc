@@ -147,9 +147,11 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   PipelineOptions kept = options;
   kept.step_timeout =
       std::min<std::chrono::milliseconds>(kept.step_timeout, kLongestStep);
-  const bool on_gpus = absl::c_any_of(modules, [](const StageModule& module) {
-    return module.owner().compute.device.is_cuda();
-  });
+  std::vector<Future<bool>> asked;
+  for (const RRef<StageGroup>& group : groups)
+    asked.push_back(group.Async<&StageGroup::HasGpu>());
+  ASSIGN_OR_RETURN(const auto on_gpu, WaitAll(asked).Await(kNoLimit));
+  const bool on_gpus = absl::c_linear_search(on_gpu, true);
   return std::unique_ptr<Pipeline>(new Pipeline(
       kept, std::move(stages), std::move(groups), std::move(workers), on_gpus));
 }
@@ -309,7 +311,8 @@ void Pipeline::AdaptScale(bool overflowed) {
 
 std::string Pipeline::WhyNotRecorded() const {
   if (!on_gpus_) return "";
-  if (!options_.graph) return "the pipeline's options say not to";
+  if (!options_.graph || options_.windows == Windows::kOff)
+    return "the pipeline's options say not to";
   const auto last = absl::c_find_if(told_, [this](const Told& told) {
     return told.plan.id == last_trained_;
   });

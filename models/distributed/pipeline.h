@@ -168,8 +168,8 @@ class Pipeline {
   }
   // As above, and each worker steps its parameters by the optimizer. A step
   // that fails changes nothing at any worker, with the exceptions that
-  // StageGroup names; here, the optimizer's schedules have moved on. Parameters
-  // that the optimizer has at workers outside of the pipeline are not stepped.
+  // StageGroup names, and sets the optimizer's schedules back. Parameters that
+  // the optimizer has at workers outside of the pipeline are not stepped.
   template <typename O>
   absl::StatusOr<StepResult> Step(Optimizer<O>& optimizer,
                                   const BatchInputs& inputs,
@@ -194,11 +194,11 @@ class Pipeline {
                                const Tensor& targets) {
     auto hosts = optimizer.Hosts().Await(kNoLimit);
     if (!hosts.ok()) return ReadyFuture<StepResult>(hosts.status());
-    return Train(
-        {.steps = true,
-         .hosts = *std::move(hosts),
-         .next_request = [&optimizer] { return optimizer.NextStep(); }},
-        inputs, targets);
+    return Train({.steps = true,
+                  .hosts = *std::move(hosts),
+                  .next_request = [&optimizer] { return optimizer.NextStep(); },
+                  .on_failure = optimizer.BackByOne()},
+                 inputs, targets);
   }
 
   // For callers that repeat steps: runs a step with the values that Hosts and
@@ -269,7 +269,7 @@ class Pipeline {
   // and returns the error of one of them.
   absl::StatusOr<std::vector<PipelineLink>> Links() const;
   // Returns why GPUs do not replay the last training step as one recorded
-  // program each, for display. Empty if they do, or no worker has a GPU.
+  // program each, for display. Empty if they do, or no stage is on a GPU.
   std::string WhyNotRecorded() const;
 
   // Returns the loss scale of the next step; 0 unless the options ask for one.
@@ -300,6 +300,8 @@ class Pipeline {
     std::vector<RRef<OptimizerHost>> hosts = {};
     // Called once the step is certain to be sent.
     std::function<StepRequest()> next_request = nullptr;
+    // Called once, by any thread, if a step that was sent fails.
+    std::function<void()> on_failure = nullptr;
     int64_t number = 0;  // the states are kept under it; 0: they are not
   };
   // A plan that was sent to the workers.
@@ -376,7 +378,7 @@ class Pipeline {
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
   const std::vector<int> worker_of_stage_;
-  const bool on_gpus_;                      // some worker has declared one
+  const bool on_gpus_;                      // some module is on one
   std::vector<RRef<StateKeeper>> keepers_;  // of each worker, or none
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;

@@ -64,6 +64,20 @@ Future<std::vector<GroupReport>> RunAtAll(
   return result.future();
 }
 
+// Calls `on_failure`, unless it is null, before anyone hears of the failure.
+Future<std::vector<GroupReport>> CallOnFailure(
+    const Future<std::vector<GroupReport>>& step,
+    const std::function<void()>& on_failure) {
+  if (on_failure == nullptr) return step;
+  Promise<std::vector<GroupReport>> result;
+  step.OnReady([result, on_failure](
+                   const absl::StatusOr<std::vector<GroupReport>>& reports) {
+    if (!reports.ok()) on_failure();
+    result.Set(reports);
+  });
+  return result.future();
+}
+
 // Returns the loss of a step; `report` is the last stage's. Losses are added in
 // the order of micro-batches.
 double LossOf(const StageReport& report) {
@@ -186,7 +200,11 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
         gates.has_value() ? Told::Recording::kAsked : Told::Recording::kRefused;
     if (!gates.has_value() && !told.gpu_windows.empty())
       told.why_no_window = "between all workers: the GPUs could not agree";
+  } else if (plan.training && replay != Replay::kProgram) {
+    gates = GatesOf(told.windows, worker_of_stage_, groups_.size());
   }
+  const bool by_gates =
+      replay == Replay::kProgram || (!records && gates.has_value());
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
@@ -198,8 +216,9 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
                                told.gpu_windows.begin(),
                                told.gpu_windows.end());
     orders[i].replay = replay;
-    orders[i].record = gates.has_value();
+    orders[i].record = records && gates.has_value();
     if (gates.has_value()) orders[i].gate = std::move((*gates)[i]);
+    orders[i].by_messages = sink.steps && !by_gates;
     if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
@@ -263,13 +282,16 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     order.request = request;
     order.kept_as = sink.number;
     order.loss_scale = scaled ? loss_scale_ : 0;
+    // Gates carry no sums and no news of an overflow.
+    order.by_messages |= scaled || request.clip_norm != optim::Clip::kNone;
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)
     (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
   rpc::CallOptions options;
   options.timeout = options_.step_timeout + kGrace;
-  auto reports = RunAtAll(groups_, *orders, options, sink.scope);
+  auto reports = CallOnFailure(RunAtAll(groups_, *orders, options, sink.scope),
+                               sink.on_failure);
   const bool counts = training && (!on_gpus_ || !options_.graph ||
                                    orders->front().replay != Replay::kNothing);
   under_way_.push_back(

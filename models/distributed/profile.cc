@@ -304,6 +304,7 @@ absl::StatusOr<std::vector<LinkCosts>> MeasureLinks(
 
 void RegisterLinks(rpc::Registry& registry) {
   registry.AddFunction<&profile_calls::MeasureLinks>()
+      .AddFunction<&profile_calls::PlaceHere>()
       .AddFunction<&profile_calls::Take>();
 }
 

@@ -19,6 +19,7 @@
 #include "models/distributed/module.h"
 #include "models/distributed/module_calls.h"
 #include "models/distributed/step_plan.h"
+#include "models/distributed/worker_place.h"
 #include "models/distributed/workload.h"
 #include "models/nn/module.h"
 #include "rpc/agent.h"
@@ -109,6 +110,8 @@ struct LinkCosts {
 struct ClusterProfile {
   std::vector<Profile> workers;
   std::vector<std::vector<LinkCosts>> links;  // [from][to]
+  // Of each worker; empty: unknown, so that no GPU limits a plan's memory.
+  std::vector<WorkerPlace> places = {};
 };
 
 namespace profile_calls {
@@ -144,7 +147,7 @@ bool Take(const Tensor& tensor);  // receives the measured messages
 
 }  // namespace profile_calls
 
-// ProfileLinks needs this in every worker's registry.
+// ProfileLinks and PlacesOf need this in every worker's registry.
 void RegisterLinks(rpc::Registry& registry);
 // ProfileCluster needs this for each M in every worker's registry. M is made
 // from options, cuts and an index and has options() and StageUnits, as
@@ -160,7 +163,8 @@ absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
     std::chrono::milliseconds timeout);
 
 // Makes each worker measure all units of M, all workers at the same time, as
-// they will be in training, and then the links. This takes about (repeats + 1)
+// they will be in training, and then asks for their places and measures the
+// links. This takes about (repeats + 1)
 // times as long as a worker needs to train the rows of the request. Meanwhile
 // each worker holds the whole model, without an optimizer. `timeout` applies to
 // each call; returns the first error.
@@ -181,6 +185,8 @@ absl::StatusOr<ClusterProfile> ProfileCluster(
   }
   ClusterProfile profile;
   ASSIGN_OR_RETURN(profile.workers, WaitAll(measuring).Await(kNoLimit));
+  // By now the measured models are gone.
+  ASSIGN_OR_RETURN(profile.places, PlacesOf(agent, workers, timeout));
   ASSIGN_OR_RETURN(profile.links, ProfileLinks(agent, workers, timeout));
   return profile;
 }

@@ -104,8 +104,7 @@ absl::Status ProgramRun::Do(const Instruction& step) {
   RETURN_IF_ERROR(at.links.ended());
   const absl::Status status = CatchErrors([&]() -> absl::Status {
     if (step.op == StageOp::kForward) {
-      ASSIGN_OR_RETURN(OutputsOfStages inputs,
-                       ReceiveInputs(step.micro_batch, at));
+      ASSIGN_OR_RETURN(OutputsOfStages inputs, ReceiveInputs(step, at));
       Forward(step, at, std::move(inputs));
       return absl::OkStatus();
     }
@@ -136,19 +135,41 @@ Tensor ProgramRun::RowsOf(const Tensor& x, int micro_batch) const {
   return rows.size() == x.dim(0) ? x : x.Slice(0, rows.begin, rows.end);
 }
 
+// The time begins when the stream has done its earlier work. A GPU's stream
+// waits itself for windows; for mail this thread does.
+template <typename Take>
+std::invoke_result_t<Take> ProgramRun::Timed(const Instruction& step,
+                                             const Entry& at, int from,
+                                             const Stream& stream,
+                                             const Take& take) const {
+  if (trace_ == nullptr || !at.links.MayWait(from)) return take();
+  std::invoke_result_t<Take> taken = absl::UnknownError("it was not taken");
+  trace_->Time({.name = absl::StrCat("await ", ToString(step)),
+                .kind = StepTrace::Kind::kWait,
+                .track = absl::StrCat("stage ", step.stage)},
+               stream, [&] { taken = take(); });
+  return taken;
+}
+
 absl::StatusOr<Parcels> ProgramRun::Receive(const Instruction& step,
                                             Entry& at) const {
   Parcels gradients;
   if (step.op == StageOp::kWeightGrad) return gradients;
   for (int target : at.compute.wiring().targets()) {
-    ASSIGN_OR_RETURN(gradients[target],
-                     at.links.TakeGradients(target, step.micro_batch));
+    const auto take = [&] {
+      return at.links.TakeGradients(target, step.micro_batch);
+    };
+    ASSIGN_OR_RETURN(
+        gradients[target],
+        Timed(step, at, target, at.compute.streams().Backward(step.micro_batch),
+              take));
   }
   return gradients;
 }
 
-absl::StatusOr<OutputsOfStages> ProgramRun::ReceiveInputs(int micro_batch,
-                                                          Entry& at) const {
+absl::StatusOr<OutputsOfStages> ProgramRun::ReceiveInputs(
+    const Instruction& step, Entry& at) const {
+  const int micro_batch = step.micro_batch;
   OutputsOfStages inputs;
   for (int source : at.compute.wiring().sources()) {
     Outputs& parcel = inputs[source];
@@ -157,7 +178,10 @@ absl::StatusOr<OutputsOfStages> ProgramRun::ReceiveInputs(int micro_batch,
         parcel.values.push_back(RowsOf(batch_.inputs[i], micro_batch));
       continue;
     }
-    ASSIGN_OR_RETURN(parcel, at.links.TakeInputs(source, micro_batch));
+    const auto take = [&] { return at.links.TakeInputs(source, micro_batch); };
+    ASSIGN_OR_RETURN(parcel,
+                     Timed(step, at, source,
+                           at.compute.streams().Forward(micro_batch), take));
   }
   return inputs;
 }
@@ -223,7 +247,7 @@ absl::Status ProgramRun::AwaitMeans(const Entry& at) {
     finish();
   } else {
     trace_->Time({.name = "await reductions",
-                  .kind = StepTrace::Kind::kWait,
+                  .kind = StepTrace::Kind::kReduce,
                   .track = absl::StrCat("stage ", spec.index)},
                  CurrentStream(at.compute.device()), finish);
   }

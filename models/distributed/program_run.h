@@ -4,6 +4,7 @@
 #pragma once
 
 #include <map>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -82,8 +83,13 @@ class ProgramRun {
   // Receives what a backward needs from other stages.
   absl::StatusOr<Parcels> Receive(const Instruction& step, Entry& at) const;
   // Receives what a forward needs from other stages and from the batch.
-  absl::StatusOr<OutputsOfStages> ReceiveInputs(int micro_batch,
+  absl::StatusOr<OutputsOfStages> ReceiveInputs(const Instruction& step,
                                                 Entry& at) const;
+  // Times how long `take` waits for what the instruction needs of stage `from`.
+  template <typename Take>
+  std::invoke_result_t<Take> Timed(const Instruction& step, const Entry& at,
+                                   int from, const Stream& stream,
+                                   const Take& take) const;
   void Forward(const Instruction& step, Entry& at, OutputsOfStages inputs);
   void Backward(const Instruction& step, Entry& at, Parcels gradients);
   void WeightGrad(const Instruction& step, Entry& at);

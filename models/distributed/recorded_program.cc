@@ -41,12 +41,9 @@ const LinkWindow& WindowOf(
     const std::vector<RecordedProgram::RecordedStage>& stages,
     const LinkEnds& ends) {
   for (const auto& stage : stages) {
-    const int32_t here = stage.spec.index;
-    const int32_t other = here == ends.from ? ends.to : ends.from;
-    if (here != ends.from && here != ends.to) continue;
-    if (const auto found = stage.windows.find(other);
-        found != stage.windows.end())
-      return *found->second;
+    if (const LinkWindow* window =
+            WindowOf(stage.windows, stage.spec.index, ends))
+      return *window;
   }
   Fail(kOp,
        absl::StrCat("there is no window from stage ", ends.from, " to ",
@@ -107,12 +104,16 @@ void RecordedProgram::Agree(const std::vector<RecordedStage>& stages,
   std::vector<const LinkWindow*> children;
   for (const LinkEnds& ends : gate.children)
     children.push_back(&WindowOf(stages, ends));
-  for (const LinkWindow* child : children) child->AwaitGate();
+  const auto await = [](const LinkWindow& window) {
+    window.AwaitGate(std::chrono::steady_clock::time_point::max())
+        .IgnoreError();  // a GPU's wait returns none
+  };
+  for (const LinkWindow* child : children) await(*child);
   const uint64_t* word = nullptr;
   if (gate.parent.has_value()) {
     const LinkWindow& parent = WindowOf(stages, *gate.parent);
     parent.RaiseGate();
-    parent.AwaitGate();
+    await(parent);
     word = parent.gate();
   }
   DecideStep(word, *number_, skip_);

@@ -84,9 +84,9 @@ bool Unscale(double scale, LeafGradients& gradients) {
 }  // namespace
 
 // The first group is told when each program ends, and tells all groups that all
-// have run or that one failed.
+// have run or that one failed. In other steps the trainer tells of failures.
 void StageGroup::Watch(const TaskPtr& task) const {
-  if (!stages_.front()->spec().is_first()) return;
+  if (!stages_.front()->spec().is_first() || !task->order.by_messages) return;
   rpc::CallOptions options;
   options.timeout = LeftOf(task->deadline);
   const uint64_t step = task->order.step;
@@ -96,7 +96,6 @@ void StageGroup::Watch(const TaskPtr& task) const {
     runs.push_back(other.Async<&StageGroup::Ran>(options, step));
   WaitAll(runs).OnReady([others = others_, options, task,
                          step](const absl::StatusOr<std::vector<double>>& all) {
-    if (all.ok() && !task->plan->steps) return;
     const double square_norm =
         all.ok() ? std::accumulate(all->begin(), all->end(), 0.0) : 0;
     for (const RRef<StageGroup>& other : others) {
@@ -112,13 +111,60 @@ void StageGroup::Watch(const TaskPtr& task) const {
   });
 }
 
+absl::StatusOr<double> StageGroup::Agreed(const Task& task,
+                                          double square_norm) const {
+  const Progress& progress = *task.progress;
+  const Future<double> agreed = progress.agreed.future();
+  progress.ran.Set(square_norm);
+  if (!task.order.by_messages) {
+    // GPUs that replay their programs have agreed.
+    const absl::Status passed = task.order.replay == Replay::kProgram
+                                    ? absl::OkStatus()
+                                    : PassGates(task);
+    // Who gave the step up says why better than a gate.
+    progress.agreed.Set(passed.ok() ? absl::StatusOr<double>(0.0) : passed);
+    return agreed.Await();
+  }
+  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
+  // The agreement may arrive at this moment.
+  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
+  return all;
+}
+
+absl::Status StageGroup::PassGates(const Task& task) const {
+  const StepGate& gate = task.order.gate;
+  std::vector<WindowMap> windows;  // of each stage
+  for (const auto& stage : stages_)
+    windows.push_back(stage->WindowsOf(task.order.plan));
+  const auto find = [&](const LinkEnds& link) -> const LinkWindow& {
+    const LinkWindow* found = nullptr;
+    for (size_t i = 0; i < stages_.size() && found == nullptr; ++i)
+      found = WindowOf(windows[i], stages_[i]->spec().index, link);
+    Require(found != nullptr, "stage_group", "there is no window from stage ",
+            link.from, " to ", link.to);
+    return *found;
+  };
+  const auto deadline = task.deadline + kLastWord;
+  for (const LinkEnds& child : gate.children)
+    RETURN_IF_ERROR(find(child).AwaitGate(deadline));
+  if (gate.parent.has_value()) {
+    find(*gate.parent).RaiseGate();
+    RETURN_IF_ERROR(find(*gate.parent).AwaitGate(deadline));
+  }
+  // From now on nothing breaks the step here; if something has, nobody below
+  // hears of an agreement.
+  const Promise<double>& agreed = task.progress->agreed;
+  if (!agreed.Set(0.0)) return agreed.future().Await().status();
+  for (const LinkEnds& child : gate.children) find(child).RaiseGate();
+  return absl::OkStatus();
+}
+
 absl::Status StageGroup::StepParameters(const Task& task,
                                         LeafGradients gradients,
                                         GroupReport& report) const {
   StepRequest request = task.order.request;
   const bool clips = request.clip_norm != optim::Clip::kNone;
   const bool scales = task.order.loss_scale != 0;
-  const Progress& progress = *task.progress;
   double square_norm = 0;
   if (scales && Unscale(task.order.loss_scale, gradients)) {
     // Makes the sum over all infinite.
@@ -126,15 +172,10 @@ absl::Status StageGroup::StepParameters(const Task& task,
   } else if (clips && task.optimizer != nullptr) {
     square_norm = task.optimizer->SquareNorm(GradientsOf(gradients));
   }
-  progress.ran.Set(square_norm);
-  const Future<double> agreed = progress.agreed.future();
-  absl::StatusOr<double> all = agreed.Await(LeftOf(task.deadline));
-  // The agreement may arrive at this moment.
-  if (!all.ok() && !progress.agreed.Set(all.status())) all = agreed.Await();
-  RETURN_IF_ERROR(all.status());
-  report.overflowed = scales && !std::isfinite(*all);
+  ASSIGN_OR_RETURN(const double all, Agreed(task, square_norm));
+  report.overflowed = scales && !std::isfinite(all);
   if (report.overflowed) return absl::OkStatus();
-  if (clips) request.norm = std::sqrt(*all);
+  if (clips) request.norm = std::sqrt(all);
   RETURN_IF_ERROR(StepHeld(task, gradients, request));
   KeepHeld(task);
   return absl::OkStatus();

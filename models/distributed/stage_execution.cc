@@ -58,8 +58,7 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
          task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         task.order.request.clip_norm == optim::Clip::kNone &&
-         task.order.loss_scale == 0;
+         !task.order.by_messages;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
@@ -182,11 +181,15 @@ std::string StageGroup::RecordProgram(const Task& task) {
                       stage->WindowsOf(task.order.plan)});
     }
     const bool alone = numbers_.size() == 1;
-    const bool linked = absl::c_any_of(
-        here, [](const auto& stage) { return !stage.windows.empty(); });
-    Require(alone || !linked, "recorded_program",
-            "the worker's stages are on several devices, and there are other "
-            "workers");
+    for (const auto& stage : here) {
+      const int index = stage.spec.index;
+      Require(alone || stage.windows.empty(), "recorded_program", "stages of ",
+              task.call.agent().self().name,
+              " are on several devices, which cannot agree by the link "
+              "between stages ",
+              index, " and ",
+              stage.windows.empty() ? index : stage.windows.begin()->first);
+    }
     made = std::make_shared<RecordedProgram>(
         task.plan, task.batch, here, task.order.gate,
         alone ? numbers_.front() : nullptr);

@@ -342,6 +342,11 @@ Future<void> StageGroup::JoinReplicas(rpc::CallContext& call,
       });
 }
 
+bool StageGroup::HasGpu() const {
+  return absl::c_any_of(
+      numbers_, [](const auto& number) { return number->device().is_cuda(); });
+}
+
 std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {
   const rpc::DebugInfo here = call.agent().GetDebugInfo();
   std::vector<PipelineLink> links;

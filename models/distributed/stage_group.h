@@ -35,15 +35,16 @@ namespace baton::dist {
 //
 // Gradients of parameters go to the context of the Run, or to an optimizer of
 // this worker. With an optimizer, no worker steps parameters before all have
-// run their programs: each group tells the first worker's group, which then
-// tells all others. If a program fails, or a worker is lost before the first
-// group has agreed, then parameters, the optimizers' state, running statistics
-// and generators stay as they were at all workers. If a worker is lost while
-// the agreement is passed on, or an optimizer fails, some workers may have
-// stepped.
+// run their programs: each group tells the first worker's group, by gates of
+// windows (StepGate) or by messages, which then tells all others. If a program
+// fails, or a worker is lost before the first group has agreed, then
+// parameters, the optimizers' state, running statistics and generators stay as
+// they were at all workers. If a worker is lost while the agreement is passed
+// on, or an optimizer fails, some workers may have stepped.
 //
-// An error fails the step at all workers, through the first one, and also later
-// steps; so does a delivery that another worker does not accept. Thread-safe.
+// An error fails the step at all workers, through the trainer or the first
+// worker, and also later steps; so does a delivery that another worker does not
+// accept. Thread-safe.
 class StageGroup : public std::enable_shared_from_this<StageGroup> {
  public:
   // `stages` must be at this worker. `compute_threads` is 0 for the worker's
@@ -63,7 +64,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   // when no part of it runs here any more.
   Future<void> Abort(uint64_t step, const absl::Status& why);
 
-  // Called by the first group. Done when the step's program has run here.
+  // Called by the first group for steps that are agreed by messages. Done when
+  // the step's program has run here.
   // Returns the square norm of the gradients to step by here, if the step asks
   // for it. If the first group gives the call up, the step fails here.
   Future<double> Ran(rpc::CallContext& call, uint64_t step);
@@ -80,6 +82,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                             const std::vector<std::string>& workers,
                             int64_t timeout_ms);
 
+  // Returns whether a stage of this worker is on a GPU.
+  bool HasGpu() const;
   // Returns the links from the stages at this worker.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
@@ -89,6 +93,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                    rpc::kConcurrent<&StageGroup::Ran>,
                    rpc::kConcurrent<&StageGroup::Agree>,
                    rpc::kConcurrent<&StageGroup::JoinReplicas>,
+                   rpc::kConcurrent<&StageGroup::HasGpu>,
                    rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
@@ -163,6 +168,12 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   // report says so.
   absl::Status StepParameters(const Task& task, LeafGradients gradients,
                               GroupReport& report) const;
+  // Waits until all programs have run; this one has. Returns the square norm of
+  // all workers' gradients, of which `square_norm` are from here.
+  absl::StatusOr<double> Agreed(const Task& task, double square_norm) const;
+  // Hears from the workers below this one in the tree of gates, tells the one
+  // above, and passes its answer on.
+  absl::Status PassGates(const Task& task) const;
   absl::Status StepHeld(const Task& task, const LeafGradients& gradients,
                         const StepRequest& request,
                         const optim::SkipOn& skip_on = nullptr) const;

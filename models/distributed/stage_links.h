@@ -19,6 +19,8 @@ class StageLinks {
 
   // Returns why the step has ended; OK while it goes on.
   virtual absl::Status ended() const = 0;
+  // Returns whether taking values of that stage may wait for it.
+  virtual bool MayWait(int stage) const = 0;
   // Waits for the outputs of a stage before this one.
   virtual absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) = 0;
   // Waits for the gradients of what SendOutputs sent to that stage. A gradient

@@ -127,9 +127,9 @@ struct LinkEnds {
   }
 };
 
-// How a worker with a recorded program learns, without its host, that all
-// workers have run theirs. The workers form a tree of window links; the root
-// hears from all and then notifies all.
+// How a worker learns without messages, and on a GPU without its host, that all
+// workers have run their programs. The workers form a tree of window links; the
+// root hears from all and then notifies all.
 struct StepGate {
   std::optional<LinkEnds> parent = std::nullopt;  // nullopt: this is the root
   std::vector<LinkEnds> children{};
@@ -166,7 +166,10 @@ struct StepOrder {
   Replay replay = Replay::kNothing;
   // Whether to record the program after the step, for Replay::kProgram.
   bool record = false;
-  StepGate gate{};  // for the recorded program
+  StepGate gate{};  // for the program to record, else for this step
+  // Whether the first worker asks all others, by messages, whether their
+  // programs have run. Otherwise either they agree by gates, or nobody steps.
+  bool by_messages = false;
   std::chrono::milliseconds time_left{};
   static constexpr auto Fields() {
     return std::tuple{
@@ -175,7 +178,7 @@ struct StepOrder {
         &StepOrder::targets,  &StepOrder::request,     &StepOrder::kept_as,
         &StepOrder::timed,    &StepOrder::loss_scale,  &StepOrder::windows,
         &StepOrder::replay,   &StepOrder::record,      &StepOrder::make_windows,
-        &StepOrder::gate,     &StepOrder::time_left};
+        &StepOrder::gate,     &StepOrder::by_messages, &StepOrder::time_left};
   }
 };
 

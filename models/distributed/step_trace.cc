@@ -180,7 +180,7 @@ StepTimes TimesOf(const std::vector<Span>& spans) {
     if (span.link)
       times.copies.push_back(
           {*span.link, 1e-3 * (span.end_ms - span.begin_ms)});
-    if (span.kind == StepTrace::Kind::kWait)
+    if (span.kind == StepTrace::Kind::kReduce)
       times.awaited += 1e-3 * (span.end_ms - span.begin_ms);
     if (!span.instruction) continue;
     compute.push_back(span);

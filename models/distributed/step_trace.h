@@ -22,7 +22,8 @@ namespace baton::dist {
 // one thread.
 class StepTrace {
  public:
-  enum class Kind { kCompute, kCopy, kWait };
+  // kWait: for values of another stage; kReduce: for gradients of replicas.
+  enum class Kind { kCompute, kCopy, kWait, kReduce };
   struct Span {
     std::string name = {};
     Kind kind = Kind::kCompute;

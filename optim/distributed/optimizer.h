@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -75,7 +77,7 @@ class Optimizer {
   Optimizer(rpc::Agent& agent, const Groups& groups)
       : agent_(agent),
         groups_(groups),
-        rates_(RatesOf(groups)),
+        pace_(std::make_shared<Pace>(RatesOf(groups))),
         ready_(MakeLocals(agent, groups)) {}
 
   // Makes the local optimizers anew where the sources' objects are now
@@ -118,7 +120,9 @@ class Optimizer {
   // For callers, such as a pipeline, that make workers step by gradients which
   // are already there. Hosts returns what steps the parameters of each worker
   // that has any, once it exists. NextStep returns the settings for one step
-  // and advances the schedules.
+  // and advances the schedules. BackByOne returns what sets them back again if
+  // the step that follows fails; it does nothing once rates were loaded, and
+  // may be called from any thread, also when the optimizer is gone.
   Future<std::vector<RRef<OptimizerHost>>> Hosts() const {
     return ready().Then([](const Locals& locals) {
       std::vector<RRef<OptimizerHost>> hosts;
@@ -127,13 +131,20 @@ class Optimizer {
     });
   }
   StepRequest NextStep() {
-    const MutexLock lock(mutex_);
-    StepRequest request{.rates = rates_.now(),
-                        .clip_norm = clip_.norm,
-                        .clip_value = clip_.value,
+    const MutexLock lock(pace_->mutex);
+    StepRequest request{.rates = pace_->rates.now(),
+                        .clip_norm = pace_->clip.norm,
+                        .clip_value = pace_->clip.value,
                         .norm = std::nullopt};
-    rates_.Advance();
+    pace_->rates.Advance();
     return request;
+  }
+  std::function<void()> BackByOne() const {
+    const MutexLock lock(pace_->mutex);
+    return [pace = pace_, loaded = pace_->loaded] {
+      const MutexLock held(pace->mutex);
+      if (pace->loaded == loaded) pace->rates.GoBack();
+    };
   }
 
   // Returns the norm of the gradients in the context over all workers, in one
@@ -150,36 +161,37 @@ class Optimizer {
   // These apply from the next Step on and correspond to those of
   // optim::Optimizer.
   double lr(size_t group = 0) const {
-    const MutexLock lock(mutex_);
-    return rates_.now().at(group);
+    const MutexLock lock(pace_->mutex);
+    return pace_->rates.now().at(group);
   }
   void set_lr(double lr) {
-    const MutexLock lock(mutex_);
-    for (size_t group = 0; group < rates_.groups(); ++group)
-      rates_.Set(group, lr);
+    const MutexLock lock(pace_->mutex);
+    for (size_t group = 0; group < pace_->rates.groups(); ++group)
+      pace_->rates.Set(group, lr);
   }
   void set_lr(size_t group, double lr) {
-    const MutexLock lock(mutex_);
-    rates_.Set(group, lr);
+    const MutexLock lock(pace_->mutex);
+    pace_->rates.Set(group, lr);
   }
   void set_schedule(optim::Schedule schedule) {
-    const MutexLock lock(mutex_);
-    rates_.Follow(std::move(schedule));
+    const MutexLock lock(pace_->mutex);
+    pace_->rates.Follow(std::move(schedule));
   }
   // Step returns an error if a limit is negative or both limits are set.
   void set_clip(const optim::Clip& clip) {
-    const MutexLock lock(mutex_);
-    clip_ = clip;
+    const MutexLock lock(pace_->mutex);
+    pace_->clip = clip;
   }
 
   // Return or replace the trainer's part of the state: steps and rates.
   optim::StateDict ExportRates() const {
-    const MutexLock lock(mutex_);
-    return rates_.Export();
+    const MutexLock lock(pace_->mutex);
+    return pace_->rates.Export();
   }
   absl::Status ImportRates(const optim::StateDict& state) {
-    const MutexLock lock(mutex_);
-    return rates_.Import(state);
+    const MutexLock lock(pace_->mutex);
+    ++pace_->loaded;
+    return pace_->rates.Import(state);
   }
 
   // Returns copies of all state: "<source>.<parameter>.<name>" (see
@@ -235,6 +247,14 @@ class Optimizer {
   struct Local {
     RRef<LocalOptimizer<O>> rref;
     RRef<OptimizerHost> host;
+  };
+  // The trainer's part of the state. Steps under way keep it.
+  struct Pace {
+    explicit Pace(const std::vector<double>& base) : rates(base) {}
+    Mutex mutex;
+    optim::Rates rates ABSL_GUARDED_BY(mutex);
+    optim::Clip clip ABSL_GUARDED_BY(mutex);
+    uint64_t loaded ABSL_GUARDED_BY(mutex) = 0;  // how often rates were
   };
   using Locals = std::vector<Local>;
   using Scope = std::shared_ptr<rpc::CallScope>;
@@ -333,9 +353,8 @@ class Optimizer {
 
   rpc::Agent& agent_;
   const Groups groups_;
+  const std::shared_ptr<Pace> pace_;
   mutable Mutex mutex_;
-  optim::Rates rates_ ABSL_GUARDED_BY(mutex_);
-  optim::Clip clip_ ABSL_GUARDED_BY(mutex_);
   Future<Locals> ready_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -80,6 +80,21 @@ TEST_F(GpuMemory, CountsLivePeakAndCached) {
   EXPECT_LT(GpuMemoryStats(device_).cached_bytes, after.cached_bytes);
 }
 
+TEST_F(GpuMemory, WhatIsFreeIncludesWhatIsCachedAndEndsAtTheLimit) {
+  ReleaseCachedGpuMemory(device_);
+  const size_t before = FreeGpuMemory(device_);
+  {
+    const Tensor a = Tensor::Empty({64, 1 << 20}, {.device = device_});
+    EXPECT_LE(FreeGpuMemory(device_), before - 256 * kMiB);
+  }
+  const MemoryStats stats = GpuMemoryStats(device_);
+  EXPECT_GE(stats.cached_bytes, 256 * kMiB);
+  EXPECT_GE(FreeGpuMemory(device_), 256 * kMiB);
+  SetGpuMemoryLimit(device_, stats.live_bytes + stats.cached_bytes + kMiB);
+  EXPECT_EQ(FreeGpuMemory(device_), stats.cached_bytes + kMiB);
+  SetGpuMemoryLimit(device_, 0);
+}
+
 TEST_F(GpuMemory, BeyondTheLimitTheErrorNamesTheSizes) {
   ReleaseCachedGpuMemory(device_);
   const MemoryStats stats = GpuMemoryStats(device_);

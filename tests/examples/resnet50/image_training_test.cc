@@ -93,6 +93,23 @@ TEST_F(ResNetPrograms, ResumedTrainingEndsAsTheUndisturbedOne) {
   EXPECT_EQ(loss_of(resumed[0]), loss_of(undisturbed[1]));
 }
 
+TEST_F(ResNetPrograms, ImagesAreTrainedInMicroBatchesOfUnequalSizes) {
+  testing::TempFolder folder;
+  Settings settings = SmallSettings();
+  settings.data = ColouredFolder(folder, "train");
+  settings.loss = dist::Loss::kCrossEntropy;
+  settings.json = folder / "epochs.jsonl";
+  const auto train = [&] {
+    return TrainOnImages(cluster_->trainer(), cluster_->workers(), settings);
+  };
+  settings.micro_batches = {{settings.batch - 2, 2}};
+  const absl::Status status = train();
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(LinesOf(settings.json).size(), 1u);
+  settings.micro_batches = {{settings.batch, 2}};
+  EXPECT_THAT(std::string(train().message()), HasSubstr("do not add up"));
+}
+
 TEST_F(ResNetPrograms, MissingImagesAreNamed) {
   Settings settings = SmallSettings();
   settings.data = "/no/such/images.tgz";

@@ -21,6 +21,7 @@ namespace baton::examples {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using testing::IsOk;
 using ::testing::SizeIs;
@@ -61,11 +62,17 @@ dist::ClusterProfile EvenCluster(double more = 4) {
   return cluster;
 }
 
+auto MeasureEven(double more = 4) {
+  return [more](const auto&, const auto&,
+                auto) -> absl::StatusOr<dist::ClusterProfile> {
+    return EvenCluster(more);
+  };
+}
+
 // A model that overlap and a small first micro-batch make faster, and at_once
 // slower.
 PlannedModel Planned(bool on_gpus) {
-  return {.measure = [](const auto&, const auto&, auto)
-              -> absl::StatusOr<dist::ClusterProfile> { return EvenCluster(); },
+  return {.measure = MeasureEven(),
           .make = [](const std::vector<std::string>& workers,
                      const PipelineSettings& settings)
               -> absl::StatusOr<std::unique_ptr<Trainable>> {
@@ -115,10 +122,7 @@ TEST_F(ChooseStagesTest, TwoStagesAWorkerAreTriedWithLargerMicroBatches) {
   int64_t largest_of_one = 0;
   int64_t largest_of_two = 0;
   PlannedModel planned = Planned(true);
-  planned.measure = [](const auto&, const auto&,
-                       auto) -> absl::StatusOr<dist::ClusterProfile> {
-    return EvenCluster(0.5);
-  };
+  planned.measure = MeasureEven(0.5);
   planned.make = [&](const std::vector<std::string>& workers,
                      const PipelineSettings& settings)
       -> absl::StatusOr<std::unique_ptr<Trainable>> {
@@ -176,17 +180,33 @@ TEST_F(ChooseStagesTest, OnTheCpuOnlyMicroBatchesAreOpen) {
   EXPECT_THAT(settings_.micro_batches, SizeIs(1));
 }
 
-TEST_F(ChooseStagesTest, MicroBatchesThatAFlagOrRaggedBatchesGiveStay) {
+TEST_F(ChooseStagesTest, MicroBatchesThatAFlagGivesStay) {
   settings_.split_sizes = {4};
   Choose(Planned(false));
   EXPECT_THAT(settings_.micro_batches, IsEmpty());
   EXPECT_THAT(settings_.split_sizes, Each(4));
+}
 
-  settings_ = Open();
-  PlannedModel ragged = Planned(false);
-  ragged.ragged = true;
-  Choose(ragged);
-  EXPECT_THAT(settings_.micro_batches, IsEmpty());
+TEST_F(ChooseStagesTest, SmallLastMicroBatchesStayWhereTheyAreFastest) {
+  std::vector<std::vector<int64_t>> tried;
+  PlannedModel planned = Planned(false);
+  planned.measure = MeasureEven(0.5);
+  planned.make = [&](const auto&, const PipelineSettings& settings)
+      -> absl::StatusOr<std::unique_ptr<Trainable>> {
+    // The plan with a stage for each worker is the fastest.
+    std::chrono::milliseconds step(settings.cuts.size() == 1 ? 20 : 40);
+    if (!settings.micro_batches.empty()) {
+      tried.push_back(settings.micro_batches[0]);
+      step /= static_cast<int>(2 * tried.size());
+    }
+    return std::make_unique<Sleeper>(step);
+  };
+  Choose(planned);
+  ASSERT_GE(tried.size(), 2u);
+  EXPECT_LT(tried[0].front(), tried[0].back());
+  EXPECT_LT(tried.back().back(), tried.back().at(1));
+  EXPECT_THAT(settings_.micro_batches, ElementsAre(tried.back()));
+  EXPECT_THAT(settings_.refined_by, SizeIs(1));
 }
 
 TEST(StagesAreOpen, WhereNoFlagSaysHowToCutForSeveralGpus) {

@@ -84,6 +84,7 @@ class Deliveries : public ::testing::Test {
       order.step = order.plan = step;
       order.inputs = {x_};
       order.time_left = std::chrono::minutes(1);
+      order.by_messages = true;
       order.new_plan = StepPlan{
           .id = step, .program = program, .rows = 12, .micro_batches = {12}};
       runs[worker] = groups_.at(worker).Async<&StageGroup::Run>(order);

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "models/distributed/micro_batches.h"
+#include "tests/models/distributed/made_profiles.h"
 #include "tests/support/status_matchers.h"
 
 namespace baton::dist {
@@ -23,44 +24,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-
-// Costs in proportion to the rows, plus so many seconds each micro-batch.
-Profile Made(const std::vector<StageCosts>& seconds_of_row, double slowness = 1,
-             double overhead = 0) {
-  Profile profile;
-  profile.rows = {1, 1000};
-  profile.costs.resize(2);
-  for (size_t unit = 0; unit < seconds_of_row.size(); ++unit) {
-    profile.units.push_back(absl::StrCat("unit.", unit));
-    profile.parameter_bytes.push_back(1000);
-    for (size_t at = 0; at < 2; ++at) {
-      const auto rows = static_cast<double>(profile.rows[at]);
-      const auto [f, b, w] = seconds_of_row[unit];
-      const auto takes = [&](double row) {
-        return slowness * (rows * row + overhead);
-      };
-      profile.costs[at].push_back(
-          {{takes(f), takes(b), takes(w)}, 100 * rows, 10 * rows});
-    }
-  }
-  profile.input_bytes = 10;
-  return profile;
-}
-
-ClusterProfile Cluster(std::vector<Profile> workers, LinkCosts link = {}) {
-  ClusterProfile profile;
-  const size_t count = workers.size();
-  profile.workers = std::move(workers);
-  profile.links.assign(count, std::vector<LinkCosts>(count, link));
-  for (size_t i = 0; i < count; ++i) profile.links[i][i] = {};
-  return profile;
-}
-
-// Equal workers, equal units of 1 + 1 + 1 s a row.
-ClusterProfile EvenProfile(size_t units, size_t workers, LinkCosts link = {}) {
-  const std::vector<StageCosts> costs(units, {1, 1, 1});
-  return Cluster(std::vector<Profile>(workers, Made(costs)), link);
-}
 
 std::vector<StageCosts> RandomCosts(size_t units, std::mt19937& random) {
   std::uniform_real_distribution<double> real(0.5, 3);
@@ -252,46 +215,6 @@ TEST(Plan, CutsWhereThereIsLessToSend) {
   }
   EXPECT_THAT(MakePlan(profile, {.rows = 8}).value().cuts,
               ElementsAre("unit.1"));
-}
-
-TEST(Plan, KeepsWithinTheMemory) {
-  const ClusterProfile profile = EvenProfile(6, 2);
-  // Six units of 1000 bytes, twice, and 100 bytes a row held at each.
-  double before = 0;
-  for (const double most : {8300., 7000., 6500., 6400.}) {
-    const Plan plan =
-        MakePlan(profile, {.rows = 8, .most_bytes = most}).value();
-    ASSERT_EQ(plan.bytes.size(), 2u);
-    for (const double bytes : plan.bytes) EXPECT_LE(bytes, most);
-    EXPECT_GE(plan.seconds(), before);
-    before = plan.seconds();
-    EXPECT_EQ(plan.alone_s, 0);  // a worker alone has not the memory
-  }
-  const auto none = MakePlan(profile, {.rows = 8, .most_bytes = 6000});
-  EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(none.status().message()),
-              HasSubstr("no cut of 6 units over 2 workers keeps within 6000 "
-                        "bytes a worker: at least 6310 would be needed"));
-  // The optimizer's state counts.
-  EXPECT_FALSE(
-      MakePlan(profile, {.rows = 8, .most_bytes = 7000, .parameter_copies = 4})
-          .ok());
-  // Activations that are computed again need not be held for each micro-batch.
-  const Plan plain = MakePlan(profile, {.rows = 8, .split_sizes = {1}}).value();
-  const Plan again =
-      MakePlan(profile, {.rows = 8, .split_sizes = {1}, .recompute = true})
-          .value();
-  EXPECT_LT(again.bytes[0], plain.bytes[0]);
-  EXPECT_GT(again.seconds(), plain.seconds());
-}
-
-TEST(Plan, MovesTheCutForMemory) {
-  ClusterProfile profile = EvenProfile(6, 2);
-  for (Profile& worker : profile.workers)
-    worker.parameter_bytes = {100, 100, 100, 100, 5000, 100};
-  const Plan plan =
-      MakePlan(profile, {.rows = 8, .most_bytes = 10'600}).value();
-  EXPECT_THAT(plan.cuts, ElementsAre("unit.3"));
 }
 
 TEST(Plan, KeepsToTheScheduleThatIsAskedFor) {

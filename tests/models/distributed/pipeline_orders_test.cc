@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tests/models/distributed/pipeline_mlp.h"
+#include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
 
@@ -51,7 +52,8 @@ std::string ComputedBy(rpc::Agent& worker, const Work& work) {
   std::vector<rpc::TraceEvent> spans;
   for (rpc::TraceEvent& event : tracer.Take().events) {
     if (event.kind == rpc::TraceEvent::Kind::kSpan &&
-        absl::StartsWith(event.peer, "stage "))  // not a kernel of a GPU
+        absl::StartsWith(event.peer, "stage ") &&  // not a kernel of a GPU
+        !absl::StartsWith(event.name, "await "))
       spans.push_back(event);
   }
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
@@ -122,8 +124,17 @@ TEST_F(PipelineTest, AutoIsOrderedByWhatStepsTake) {
   EXPECT_FALSE(pipeline->Timing().ok());
 }
 
+TEST(PipelineTimes, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
+  std::vector<int> timed;
+  for (int step = 0; step < 66; ++step) {
+    EXPECT_TRUE(Pipeline::IsTimed(false, step));
+    if (Pipeline::IsTimed(true, step)) timed.push_back(step);
+  }
+  EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 64));
+}
+
 // Workers that declare a GPU; their modules are on the CPU.
-TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
+TEST_F(PipelineTest, WhatCountsIsWhereTheModulesAre) {
   const rpc::Compute gpu = {.device = Device::Cuda(0)};
   testing::TrainingCluster cluster(
       3, AddPipelineTypes, testing::TransportKind::kInProcess,
@@ -142,23 +153,46 @@ TEST_F(PipelineTest, AGpuTimesTheFirstStepsAndSomeOfTheLaterOnes) {
   options.schedule.name = "auto";
   auto pipeline = Pipeline::Make(trainer, options, {stages[0], stages[1]});
   ASSERT_TRUE(pipeline.ok()) << pipeline.status();
+  EXPECT_EQ((*pipeline)->warm_up_steps(), 2);  // nothing is recorded
   const Tensor x = Tensor::Ones({4, 4});
   const Tensor labels = Tensor::From<int64_t>({0, 1, 2, 3});
-  std::vector<int> timed;
-  for (int step = 0; step < 66; ++step) {
+  for (int step = 0; step < 10; ++step) {
     Context ctx(trainer);
     const auto result = (*pipeline)->Step(ctx, x, labels);
     ASSERT_TRUE(result.ok()) << result.status();
-    if (result->bubble) timed.push_back(step);
+    EXPECT_TRUE(result->bubble.has_value()) << step;
   }
-  EXPECT_THAT(timed, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 64));
+  EXPECT_EQ((*pipeline)->WhyNotRecorded(), "");
   EXPECT_TRUE((*pipeline)->Timing().ok());
-  // Another batch size begins anew.
-  Context ctx(trainer);
-  const auto other =
-      (*pipeline)->Step(ctx, x.Slice(0, 0, 2), labels.Slice(0, 0, 2));
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_TRUE(other->bubble.has_value());
+}
+
+// By windows from the second step on, by mail in the first.
+TEST_F(PipelineTest, TracesShowHowLongAStageWaitsForAnother) {
+  MakeMlp(2);
+  PipelineOptions options;
+  options.split_size = 6;
+  options.windows = WindowsHere();
+  auto pipeline = MakePipeline(options);
+  for (int step = 0; step < 2; ++step) {
+    for (const auto& [worker, wait] :
+         {std::pair{"carol", "await 1F0"}, std::pair{"bob", "await 0BW0"}}) {
+      rpc::Tracer& tracer = *cluster_.at(worker).tracer();
+      tracer.Start(10'000, rpc::Tracer::Clock::now() + std::chrono::minutes(1));
+      Context ctx(agent());
+      ASSERT_THAT(pipeline->Step(ctx, x_, labels_), testing::IsOk());
+      int64_t awaited_ns = 0, began_ns = 0;
+      for (const rpc::TraceEvent& event : tracer.Take().events) {
+        if (event.name == wait) {
+          EXPECT_GE(event.end_ns, event.begin_ns);
+          awaited_ns = event.end_ns;
+        }
+        if (began_ns == 0 && absl::StrCat("await ", event.name) == wait)
+          began_ns = event.begin_ns;
+      }
+      EXPECT_GT(awaited_ns, 0) << worker << " in step " << step;
+      EXPECT_GE(began_ns, awaited_ns) << worker << " in step " << step;
+    }
+  }
 }
 
 TEST_F(PipelineTest, FollowsAScheduleThatIsGiven) {

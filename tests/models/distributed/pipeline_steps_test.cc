@@ -9,12 +9,12 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/ops/arithmetic.h"
 #include "core/precision.h"
 #include "core/random.h"
 #include "models/distributed/pipeline.h"
-#include "optim/rates.h"
 #include "optim/sgd.h"
 #include "tests/models/distributed/windows_here.h"
 #include "tests/support/status_matchers.h"
@@ -81,17 +81,16 @@ class PipelineStepsTest : public ::testing::Test {
     sgd_ = std::make_unique<Optimizer<optim::Sgd>>(
         agent(), optim::SgdOptions{.lr = 0.1, .momentum = 0.9},
         std::vector<ParameterSource>{noisy_[0].ref(), noisy_[1].ref()});
+    sgd_->set_schedule([](double base, int64_t step) {
+      return base / static_cast<double>(step + 1);
+    });
   }
-  // Of modules and optimizer, but for the trainer's own count of steps, which
-  // goes on with each that is begun.
+  // Of modules and optimizer, with the trainer's rates.
   std::vector<nn::StateMap> States() {
     std::vector<nn::StateMap> states;
     for (const auto& module : noisy_)
       states.push_back(*module.StateDict().Await());
     states.push_back(*sgd_->State());
-    std::erase_if(states.back(), [](const auto& entry) {
-      return optim::Rates::IsKey(entry.first);
-    });
     return states;
   }
   static void ExpectEqual(const std::vector<nn::StateMap>& got,
@@ -103,10 +102,10 @@ class PipelineStepsTest : public ::testing::Test {
         EXPECT_TRUE(ops::BitEqual(got[i].at(name), tensor)) << i << " " << name;
     }
   }
-  // Calls by "worker method" that alice has made.
-  std::map<std::string, uint64_t> Calls() {
+  // Calls by "worker method" that this worker has made.
+  std::map<std::string, uint64_t> Calls(const std::string& by = "alice") {
     std::map<std::string, uint64_t> calls;
-    for (const auto& method : agent().GetDebugInfo().methods) {
+    for (const auto& method : cluster_.at(by).GetDebugInfo().methods) {
       if (!method.incoming && method.calls > 0)
         calls[absl::StrCat(method.peer, " ", method.method)] = method.calls;
     }
@@ -162,6 +161,26 @@ TEST_F(PipelineStepsTest, AStepIsOneMessageToEachWorker) {
     EXPECT_EQ(Since(calls, Calls()), runs);
     return Since(messages, Messages()) == each;
   }));
+}
+
+TEST_F(PipelineStepsTest, WorkersWithWindowsAgreeWithoutMessages) {
+  ASSERT_NO_FATAL_FAILURE(Make());
+  // By the first worker, which asks and tells two others in turn.
+  const auto calls_in_a_step = [&] {
+    const auto before = Calls("bob");
+    EXPECT_THAT(pipeline_->Step(*sgd_, x_, labels_), IsOk());
+    uint64_t calls = 0;
+    for (const auto& [method, count] : Since(before, Calls("bob")))
+      if (absl::StrContains(method, "StageGroup")) calls += count;
+    return calls;
+  };
+  EXPECT_EQ(calls_in_a_step(), 4);
+  EXPECT_EQ(calls_in_a_step(), WindowsHere() == Windows::kRequired ? 0 : 4);
+  sgd_->set_clip({.norm = 0.05});  // needs the sum of the workers' norms
+  EXPECT_EQ(calls_in_a_step(), 4);
+  const auto before = Calls("bob");
+  EXPECT_THAT(pipeline_->Evaluate(x_), IsOk());
+  EXPECT_EQ(Since(before, Calls("bob")).count("carol StageGroup::Ran"), 0);
 }
 
 TEST_F(PipelineStepsTest, EveryWorkerCountsAStepOnce) {

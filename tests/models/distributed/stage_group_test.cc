@@ -63,6 +63,7 @@ TEST(StageGroup, WorkersTellEachOtherThatAStepBroke) {
     order.step = order.plan = 1;
     order.inputs = {x};
     order.time_left = std::chrono::minutes(1);
+    order.by_messages = true;
     std::vector<Future<GroupReport>> runs;
     for (int stage : {2, 1, 0}) {
       order.new_plan = StepPlan{.id = 1,

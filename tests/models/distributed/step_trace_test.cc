@@ -102,7 +102,8 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
       span("1BW0", StageOp::kBackward, 1, 0, 15, 20),
       span("1BW0", StageOp::kBackward, 1, 0, 20, 21),  // its second part
       {"copy", Kind::kCopy, "x", 0, 100},
-      {"await", Kind::kWait, "x", 30, 37},
+      {"await", Kind::kReduce, "x", 30, 37},
+      {"await 1F0", Kind::kWait, "x", 10, 12},
       span("0B0", StageOp::kInputGrad, 0, 0, 21, 25),
       span("0W0", StageOp::kWeightGrad, 0, 0, 24, 30)};
   Workload work;
