@@ -219,7 +219,13 @@ absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
   int64_t bytes = 0;
   for (const auto& [name, value] : values)
     bytes += static_cast<int64_t>(value.nbytes());
-  return MeasurePushers(trainers, pushes, bytes);
+  ASSIGN_OR_RETURN(PushFigures figures,
+                   MeasurePushers(trainers, pushes, bytes));
+  ASSIGN_OR_RETURN(figures.pushes_alone_per_s,
+                   RateOf<&GradientPusher::Push>(trainers, pushes));
+  ASSIGN_OR_RETURN(figures.pulls_alone_per_s,
+                   RateOf<&GradientPusher::Pull>(trainers, pushes));
+  return figures;
 }
 
 }  // namespace baton::examples

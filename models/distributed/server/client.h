@@ -49,18 +49,18 @@ struct Trade {
   bool values = false;
   std::vector<RowKeys> rows{};
   // Pull values and rows of one version from all shards: each push is in all of
-  // them or in none, and each round, too. Only the last push of a trainer that
-  // was lost, or left, before it was answered may be in some of them for good.
-  // Unset: in bulk-synchronous mode. By mode:
-  //  - Bulk-synchronous: a trainer has one version after its own push, with no
-  //    message more. A client without a rank may meet the end of a round.
+  // them or in none. Only pushes of a trainer that was lost, or left, before
+  // they were answered may be in some for good. Unset: in bulk-synchronous
+  // mode. By mode:
+  //  - Bulk-synchronous: trainers always have one version, with no message
+  //    more. A client without a rank may meet the end of a round.
   //  - Bounded-stale and asynchronous: shards take pushes in orders of their
   //    own, and any client may meet pushes on their way.
   // A client that meets some asks each shard twice more. Between the two,
   // pushes that no shard has taken wait, also in asynchronous mode; the client
   // waits for the others to arrive everywhere. If one does not by the client's
   // timeout, the trade fails with Aborted, which names the shards' versions;
-  // while it does not, pushes wait for ServerShard::kLongestHold at a time.
+  // meanwhile pushes wait for ServerShard::kLongestHold at a time.
   std::optional<bool> one_version{};
 };
 
