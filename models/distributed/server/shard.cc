@@ -212,6 +212,8 @@ std::optional<ExchangeReply> ServerShard::ReadAtOnce(
 
 void ServerShard::Admit(const WaitingPtr& waiting) {
   const ExchangeRequest& request = waiting->request;
+  const bool pushes = request.sequence > 0 && !waiting->pushed;
+  if (pushes) ApplyPushedOf(request.trainer);
   absl::Status status = NotServing();
   if (status.ok() && request.trainer != kReader &&
       state_.clocks().Find(request.trainer) == nullptr) {
@@ -221,7 +223,7 @@ void ServerShard::Admit(const WaitingPtr& waiting) {
   }
   if (!status.ok()) {
     waiting->promise.Set(status);
-  } else if (request.sequence > 0 && !waiting->pushed) {
+  } else if (pushes) {
     Push(waiting);
   } else {
     Answer(waiting);

@@ -152,6 +152,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
+  // The clocks know of no push that is not applied.
+  void ApplyPushedOf(TrainerId trainer);
   template <typename Fn>
   void After(std::chrono::milliseconds delay, Fn fn) {
     agent_.timer().After(delay, [weak = weak_from_this(), fn] {

@@ -261,10 +261,13 @@ TEST_P(OneVersion, PushesAreHeldForSoLongAtMost) {
   ASSERT_THAT(held, IsOk());
   EXPECT_EQ(held->version, 1);
   const Future<ExchangeReply> next = trainer.Push(0, 2);
+  const Future<ExchangeReply> repeated = trainer.Push(0, 2);
   EXPECT_FALSE(next.Await(milliseconds(50)).ok());
-  EXPECT_THAT(trainer.Push(0, 1).Await(), IsOk());  // a repeated one
+  EXPECT_THAT(trainer.Push(0, 1).Await(), IsOk());  // it is there already
   EXPECT_EQ(ReportOf(0).version, 1);
   EXPECT_THAT(next.Await(seconds(20)), IsOk());
+  EXPECT_THAT(repeated.Await(seconds(20)), IsOk());
+  EXPECT_EQ(ReportOf(0).version, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, OneVersion,
