@@ -216,7 +216,9 @@ TEST_P(OneVersion, APullFindsTheServerThatTakesOverMeanwhile) {
       reader->Do({.push = false, .values = true, .one_version = true});
   EXPECT_FALSE(whole.Await(milliseconds(50)).ok());
   cluster_.Kill("carol");
-  ASSERT_TRUE(Within(seconds(20), [&] { return reader->EpochOf(1) == 2; }));
+  ASSERT_TRUE(Within(seconds(20), [&] {
+    return reader->EpochOf(1) == 2 && ReportOf(1).serves;
+  }));
   trainer.MovedTo(1, Primary(1));
   for (const size_t shard : {1, 2})
     ASSERT_THAT(trainer.Push(shard, 1).Await(), IsOk());
