@@ -167,7 +167,7 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
   using Wait = Participants<LeNetTrainer>::Wait;
   ASSIGN_OR_RETURN(const dist::Pulled start, reader->Pull().Await(kNoLimit));
   AccuracyCurve curve;
-  curve.resumed_from = StepOf(run.options, start.shards.front().version);
+  curve.resumed_from = StepOf(run.options, start.Version());
   const int64_t pushes = run.pushes - curve.resumed_from;
   if (pushes <= 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -189,11 +189,11 @@ absl::StatusOr<AccuracyCurve> TrainLeNet(
     pulled.CopyTo(TensorsOf(model.Parameters()));
     const dist::ExchangeReply& shard = pulled.shards.front();
     curve.points.push_back({.seconds = seconds.count(),
-                            .version = shard.version,
+                            .version = pulled.Version(),
                             .accuracy = Accuracy(model, digits.held_out),
                             .trainers = trainers.running()});
     on_point(curve.points.back());
-    RETURN_IF_ERROR(saver.OnStep(StepOf(run.options, shard.version), over));
+    RETURN_IF_ERROR(saver.OnStep(StepOf(run.options, pulled.Version()), over));
     if (!over)
       RETURN_IF_ERROR(trainers.Begin(pushes - shard.slowest, Wait::kForOne));
   }
@@ -219,7 +219,13 @@ absl::StatusOr<PushFigures> MeasurePushes(rpc::Agent& agent, const Crew& crew,
   int64_t bytes = 0;
   for (const auto& [name, value] : values)
     bytes += static_cast<int64_t>(value.nbytes());
-  return MeasurePushers(trainers, pushes, bytes);
+  ASSIGN_OR_RETURN(PushFigures figures,
+                   MeasurePushers(trainers, pushes, bytes));
+  ASSIGN_OR_RETURN(figures.pushes_alone_per_s,
+                   RateOf<&GradientPusher::Push>(trainers, pushes));
+  ASSIGN_OR_RETURN(figures.pulls_alone_per_s,
+                   RateOf<&GradientPusher::Pull>(trainers, pushes));
+  return figures;
 }
 
 }  // namespace baton::examples

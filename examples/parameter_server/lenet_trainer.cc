@@ -109,12 +109,30 @@ absl::StatusOr<std::unique_ptr<GradientPusher>> GradientPusher::Make(
 
 absl::StatusOr<double> GradientPusher::Run(rpc::CallContext& call,
                                            int64_t pushes) {
-  std::vector<Tensor> gradients;
-  for (const dist::DenseKey& key : client_->layout().keys)
-    gradients.push_back(Tensor::Ones(key.shape));
-  return PushesPerSecond(pushes, [&] {
+  return Rate(call, pushes, true, true);
+}
+
+absl::StatusOr<double> GradientPusher::Push(rpc::CallContext& call,
+                                            int64_t pushes) {
+  return Rate(call, pushes, true, false);
+}
+
+absl::StatusOr<double> GradientPusher::Pull(rpc::CallContext& call,
+                                            int64_t pulls) {
+  return Rate(call, pulls, false, true);
+}
+
+absl::StatusOr<double> GradientPusher::Rate(rpc::CallContext& call,
+                                            int64_t trades, bool push,
+                                            bool pull) {
+  dist::Trade trade{.push = push, .values = pull};
+  if (push) {
+    for (const dist::DenseKey& key : client_->layout().keys)
+      trade.gradients.push_back(Tensor::Ones(key.shape));
+  }
+  return PushesPerSecond(trades, [&] {
     RETURN_IF_ERROR(call.token().reason());
-    return client_->PushPull(gradients).Await(kNoLimit).status();
+    return client_->Do(trade).Await(kNoLimit).status();
   });
 }
 

@@ -81,10 +81,18 @@ class GradientPusher {
   // Returns pushes per second, each of which pulls the values; the first five
   // do not count. Ends early when the caller is lost.
   absl::StatusOr<double> Run(rpc::CallContext& call, int64_t pushes);
+  // The same with pushes that pull nothing, and with pulls.
+  absl::StatusOr<double> Push(rpc::CallContext& call, int64_t pushes);
+  absl::StatusOr<double> Pull(rpc::CallContext& call, int64_t pulls);
 
-  using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run>;
+  using Exports = rpc::Methods<&GradientPusher::Make, &GradientPusher::Run,
+                               &GradientPusher::Push, &GradientPusher::Pull>;
 
  private:
+  // Each trade pushes or pulls, or both.
+  absl::StatusOr<double> Rate(rpc::CallContext& call, int64_t trades, bool push,
+                              bool pull);
+
   explicit GradientPusher(std::unique_ptr<dist::ServerClient> client)
       : client_(std::move(client)) {}
   const std::unique_ptr<dist::ServerClient> client_;

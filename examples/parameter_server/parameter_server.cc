@@ -168,10 +168,12 @@ absl::StatusOr<Measurement> Push(rpc::Agent& agent, const Crew& crew,
   ASSIGN_OR_RETURN(
       const PushFigures figures,
       MeasurePushes(agent, crew, OptionsFor(mode, crew), gradients, pushes));
-  return PushMeasurement(absl::StrCat(mode, " ", gradients),
-                         static_cast<int64_t>(crew.servers.size()),
-                         static_cast<int64_t>(crew.trainers.size()), pushes,
-                         figures);
+  Measurement measured = PushMeasurement(
+      absl::StrCat(mode, " ", gradients),
+      static_cast<int64_t>(crew.servers.size()),
+      static_cast<int64_t>(crew.trainers.size()), pushes, figures);
+  RETURN_IF_ERROR(tools::Print(FormatPushing(measured)));
+  return measured;
 }
 
 absl::Status Run(rpc::Agent& agent) {

@@ -189,10 +189,11 @@ absl::Status Push(rpc::Agent& agent, const BatchRun& run) {
   const int64_t pushes = absl::GetFlag(FLAGS_pushes);
   ASSIGN_OR_RETURN(const PushFigures figures,
                    MeasureReports(agent, run, pushes));
-  return Tell(
-      {.measurements = {PushMeasurement(
-           absl::StrCat("batch resnet", run.task.model.depth), 1,
-           static_cast<int64_t>(run.trainers.size()), pushes, figures)}});
+  const Measurement measured = PushMeasurement(
+      absl::StrCat("batch resnet", run.task.model.depth), 1,
+      static_cast<int64_t>(run.trainers.size()), pushes, figures);
+  RETURN_IF_ERROR(tools::Print(FormatPushing(measured)));
+  return Tell({.measurements = {measured}});
 }
 
 absl::Status Run(rpc::Agent& agent) {

@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "core/status.h"
 
 namespace baton::examples {
@@ -49,16 +52,42 @@ Measurement PushMeasurement(const std::string& variant, int64_t servers,
                             int64_t trainers, int64_t pushes,
                             const PushFigures& figures) {
   const double rate = figures.pushes_per_s;
-  return {.variant = variant,
-          .items = pushes * trainers,
-          .seconds = {static_cast<double>(pushes * trainers) / rate},
-          .details = {{"servers", servers},
-                      {"trainers", trainers},
-                      // Both directions.
-                      {"gb_per_s",
-                       2e-9 * rate * static_cast<double>(figures.bytes)},
-                      {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
-          .item = "pushes"};
+  const double gigabytes = 1e-9 * static_cast<double>(figures.bytes);
+  Measurement measurement{
+      .variant = variant,
+      .items = pushes * trainers,
+      .seconds = {static_cast<double>(pushes * trainers) / rate},
+      .details = {{"servers", servers},
+                  {"trainers", trainers},
+                  // Both directions.
+                  {"gb_per_s", 2 * rate * gigabytes},
+                  {"memcpy_gb_per_s", 1e-9 * figures.memcpy_bytes_per_s}},
+      .item = "pushes"};
+  if (figures.pushes_alone_per_s)
+    measurement.details.push_back(
+        {"push_gb_per_s", *figures.pushes_alone_per_s * gigabytes});
+  if (figures.pulls_alone_per_s)
+    measurement.details.push_back(
+        {"pull_gb_per_s", *figures.pulls_alone_per_s * gigabytes});
+  return measurement;
+}
+
+std::string FormatPushing(const Measurement& measurement) {
+  const std::pair<const char*, const char*> kShown[] = {
+      {"gb_per_s", "both ways"},
+      {"push_gb_per_s", "pushes alone"},
+      {"pull_gb_per_s", "pulls alone"},
+      {"memcpy_gb_per_s", "memcpy"}};
+  std::string line = absl::StrCat(measurement.variant, ": GB/s");
+  const char* separator = " ";
+  for (const auto& [name, words] : kShown) {
+    for (const Detail& detail : measurement.details) {
+      if (detail.name != name) continue;
+      absl::StrAppendFormat(&line, "%s%s %.2f", std::exchange(separator, ", "),
+                            words, std::get<double>(detail.value));
+    }
+  }
+  return line + "\n";
 }
 
 }  // namespace baton::examples

@@ -22,8 +22,12 @@
 namespace baton::examples {
 
 struct PushFigures {
-  double pushes_per_s = 0;        // of all trainers together
-  int64_t bytes = 0;              // of a push, and of the values that it pulls
+  double pushes_per_s = 0;  // of all trainers together
+  int64_t bytes = 0;        // of a push, and of the values that it pulls
+  // Of all trainers together, where they are measured: pushes that pull
+  // nothing, and pulls.
+  std::optional<double> pushes_alone_per_s = {};
+  std::optional<double> pulls_alone_per_s = {};
   double memcpy_bytes_per_s = 0;  // of one thread that copies as many bytes
 };
 
@@ -36,10 +40,13 @@ absl::StatusOr<double> PushesPerSecond(int64_t pushes,
 double MemcpyBytesPerSecond(size_t bytes);
 
 // Describes `trainers` that made `pushes` pushes each; gives the GB/s in both
-// directions beside those of memcpy.
+// directions, and those of pushes and pulls alone, beside those of memcpy.
 Measurement PushMeasurement(const std::string& variant, int64_t servers,
                             int64_t trainers, int64_t pushes,
                             const PushFigures& figures);
+
+// Returns a line with the GB/s of PushMeasurement, for people.
+std::string FormatPushing(const Measurement& measurement);
 
 // Returns the results of those that are not lost; Unavailable if all are lost.
 template <typename T>
@@ -52,20 +59,29 @@ absl::StatusOr<std::vector<T>> ThoseThere(
   return absl::UnavailableError("all trainers were lost");
 }
 
+// Runs a method of all pushers, which returns how many pushes it makes per
+// second, at the same time, and returns the sum.
+template <auto kMethod, typename Pusher>
+absl::StatusOr<double> RateOf(const std::vector<RRef<Pusher>>& pushers,
+                              int64_t pushes) {
+  std::vector<Future<std::optional<double>>> rates;
+  for (const RRef<Pusher>& pusher : pushers) {
+    rates.push_back(UnlessLost<double>(pusher.template Async<kMethod>(
+        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
+  }
+  ASSIGN_OR_RETURN(const auto given, WaitAll(rates).Await(kNoLimit));
+  ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
+  return std::accumulate(all.begin(), all.end(), 0.0);
+}
+
 // Runs all pushers at the same time and returns their pushes per second, of
 // `bytes` bytes each.
 template <typename Pusher>
 absl::StatusOr<PushFigures> MeasurePushers(
     const std::vector<RRef<Pusher>>& pushers, int64_t pushes, int64_t bytes) {
-  std::vector<Future<std::optional<double>>> rates;
-  for (const RRef<Pusher>& pusher : pushers) {
-    rates.push_back(UnlessLost<double>(pusher.template Async<&Pusher::Run>(
-        rpc::CallOptions{.timeout = kNoLimit}, pushes)));
-  }
-  ASSIGN_OR_RETURN(const auto given, WaitAll(rates).Await(kNoLimit));
-  ASSIGN_OR_RETURN(const std::vector<double> all, ThoseThere(given));
+  ASSIGN_OR_RETURN(const double rate, RateOf<&Pusher::Run>(pushers, pushes));
   return PushFigures{
-      .pushes_per_s = std::accumulate(all.begin(), all.end(), 0.0),
+      .pushes_per_s = rate,
       .bytes = bytes,
       .memcpy_bytes_per_s = MemcpyBytesPerSecond(static_cast<size_t>(bytes))};
 }

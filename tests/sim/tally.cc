@@ -9,7 +9,7 @@
 namespace baton::sim {
 
 int64_t Tally::NewTrainer(int group) {
-  if (counts_.size() == kElements) return -1;
+  if (counts_.size() == kHalf) return -1;
   counts_.push_back({.group = group});
   return static_cast<int64_t>(counts_.size()) - 1;
 }
@@ -17,6 +17,7 @@ int64_t Tally::NewTrainer(int group) {
 void Tally::Ended(int64_t element, const absl::Status& status) {
   ++counts_[element].ended;
   if (status.ok()) ++counts_[element].acknowledged;
+  has_failed_ |= !status.ok();
   World::Get().Mix(static_cast<uint64_t>(element * 31) +
                    static_cast<uint64_t>(status.code()));
 }
@@ -40,6 +41,16 @@ void Tally::CheckRead(const Tensor& values, int64_t element,
   for (size_t other = 0; other < counts_.size(); ++other)
     CheckElement(values, static_cast<int64_t>(other), 0);
   CheckElement(values, element, acknowledged);
+}
+
+void Tally::CheckHalves(const Tensor& values) const {
+  const float* const first = values.data<float>();
+  for (int64_t element = 0; element < kHalf && !has_failed_; ++element) {
+    const float one = first[element], other = first[element + kHalf];
+    if (one == other) continue;
+    World::Get().Fail(absl::StrCat("a read of one version has ", one, " and ",
+                                   other, " pushes of trainer ", element));
+  }
 }
 
 void Tally::CheckLast(const Tensor& values) const {

@@ -13,11 +13,13 @@
 namespace baton::sim {
 
 // Counts what the trainers of a run push to its parameter servers, each to its
-// own element, and checks what they read. Fails the run if an acknowledged push
-// is missing or one counts twice. Takes no lock. Used by the running thread.
+// own element of both halves, which different shards have, and checks what they
+// read. Fails the run if an acknowledged push is missing, one counts twice, or
+// a read of one version has it in one half only. Takes no lock. Used by the
+// running thread.
 class Tally {
  public:
-  static constexpr int64_t kElements = 64;
+  static constexpr int64_t kElements = 64, kHalf = kElements / 2;
 
   // Returns the element for a new trainer in that group; -1 if none is left.
   int64_t NewTrainer(int group);
@@ -32,6 +34,9 @@ class Tally {
   // began.
   void CheckRead(const Tensor& values, int64_t element,
                  int64_t acknowledged) const;
+  // Checks that both halves have the same pushes, unless a push has failed:
+  // then one of them may lack it for good.
+  void CheckHalves(const Tensor& values) const;
   // Checks values that were read after the last fault.
   void CheckLast(const Tensor& values) const;
 
@@ -48,6 +53,7 @@ class Tally {
   void CheckElement(const Tensor& values, int64_t element, int64_t least) const;
 
   std::vector<Count> counts_;  // by element
+  bool has_failed_ = false;    // some push
 };
 
 }  // namespace baton::sim

@@ -26,6 +26,15 @@ Tensor CopyOf(const dist::Pulled& pulled) {
   return values;
 }
 
+// Shards may differ for good by the pushes of a trainer that one of them has
+// given up.
+bool HasGivenUp(const dist::Pulled& pulled) {
+  for (const dist::ExchangeReply& shard : pulled.shards)
+    for (const auto& [trainer, pushes] : shard.cut)
+      if (pushes.left) return true;
+  return false;
+}
+
 }  // namespace
 
 struct Trainer::Calls {
@@ -93,6 +102,7 @@ void Trainer::Join(const std::string& other) {
 void Trainer::Push() {
   Tensor one = Tensor::Zeros({Tally::kElements});
   one.data<float>()[element_] = 1;
+  one.data<float>()[element_ + Tally::kHalf] = 1;
   tally_.Began(element_);
   client_->Push({one}).OnReady(
       [this](const absl::StatusOr<dist::Pulled>& pushed) {
@@ -101,10 +111,16 @@ void Trainer::Push() {
 }
 
 void Trainer::Read() {
-  client_->Pull().OnReady([this, acknowledged = tally_.acknowledged(element_)](
-                              const absl::StatusOr<dist::Pulled>& pulled) {
-    if (pulled.ok()) tally_.CheckRead(CopyOf(*pulled), element_, acknowledged);
-  });
+  const bool one_version = ++reads_ % 2 == 0;
+  client_->Do({.push = false, .values = true, .one_version = one_version})
+      .OnReady(
+          [this, one_version, acknowledged = tally_.acknowledged(element_)](
+              const absl::StatusOr<dist::Pulled>& pulled) {
+            if (!pulled.ok()) return;
+            const Tensor values = CopyOf(*pulled);
+            tally_.CheckRead(values, element_, acknowledged);
+            if (one_version && !HasGivenUp(*pulled)) tally_.CheckHalves(values);
+          });
 }
 
 absl::Status Trainer::ReadLast(bool was_given_up) {

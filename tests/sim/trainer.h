@@ -52,6 +52,7 @@ class Trainer {
   std::unique_ptr<dist::ParameterServers> servers_;  // at their maker
   std::unique_ptr<dist::ServerClient> client_;
   int64_t element_ = -1;
+  int64_t reads_ = 0;  // every second one is of one version
   bool servers_changed_ = false;
 };
 

@@ -13,6 +13,7 @@
 #include "autograd/distributed/step_count.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "models/distributed/server/one_cut.h"
 #include "models/distributed/server/row_routes.h"
 #include "models/distributed/server/shard_calls.h"
 
@@ -21,6 +22,13 @@ namespace baton::dist {
 void Pulled::CopyTo(const std::vector<Tensor>& tensors) const {
   for (size_t i = 0; i < shards.size(); ++i)
     layout->Unpack(static_cast<int>(i), shards[i].values, tensors);
+}
+
+int64_t Pulled::Version() const {
+  int64_t version = 0;
+  for (const ExchangeReply& shard : shards)
+    version = std::max(version, shard.version);
+  return version;
 }
 
 std::vector<int64_t> Pulled::Versions(int32_t key) const {
@@ -79,6 +87,8 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   void set_id(TrainerId id) { id_ = id; }
 
   Future<Pulled> Do(Trade trade);
+  // Joins every shard, so that each push counts in the same round everywhere.
+  absl::Status JoinShards(int64_t rank);
   // Leaves at every shard, unless this trainer has already left.
   std::vector<Future<void>> Leave();
 
@@ -96,6 +106,13 @@ class ServerClient::Core : public std::enable_shared_from_this<Core> {
   using TradePtr = std::shared_ptr<const Trade>;
 
   absl::Status Check(const Trade& trade) const;
+  // Whether the trade is to pull one version, which one shard always has.
+  bool PullsOneVersion(const Trade& trade) const;
+  // Pulls again, at one cut, what a trade has pulled.
+  Future<Pulled> PullAgain(const TradePtr& trade,
+                           const std::shared_ptr<const RowRoutes>& routes,
+                           const std::vector<ExchangeReply>& seen,
+                           ShardCalls::Clock::time_point deadline);
   // Pushes to one shard are sent one after the other. The rows of the reply are
   // taken into the share's joined ones.
   Future<ExchangeReply> Send(const TradePtr& trade,
@@ -138,6 +155,12 @@ absl::Status ServerClient::Core::Check(const Trade& trade) const {
   return absl::OkStatus();
 }
 
+bool ServerClient::Core::PullsOneVersion(const Trade& trade) const {
+  return layout_->shards() > 1 && (trade.values || !trade.rows.empty()) &&
+         trade.one_version.value_or(options_.mode ==
+                                    Consistency::kBulkSynchronous);
+}
+
 ExchangeRequest ServerClient::Core::RequestOf(
     const Trade& trade, const Share& share,
     const rpc::WorkerInfo& server) const {
@@ -152,7 +175,8 @@ ExchangeRequest ServerClient::Core::RequestOf(
       .gradients = {.dense = {},
                     .rows = share.routes->Gradients(share.shard, empty)},
       .values = trade.values,
-      .rows = share.routes->keys(share.shard)};
+      .rows = share.routes->keys(share.shard),
+      .cut = PullsOneVersion(trade)};
   if (trade.gradients.empty()) return request;
   if (compresses_) {
     request.gradients.dense = share.compressed.dense;
@@ -212,6 +236,28 @@ Future<ExchangeReply> ServerClient::Core::Queue(
   return promise.future();
 }
 
+Future<Pulled> ServerClient::Core::PullAgain(
+    const TradePtr& trade, const std::shared_ptr<const RowRoutes>& routes,
+    const std::vector<ExchangeReply>& seen,
+    ShardCalls::Clock::time_point deadline) {
+  std::vector<ExchangeRequest> requests;
+  for (int shard = 0; shard < layout_->shards(); ++shard) {
+    requests.push_back({.trainer = id_,
+                        .values = trade->values,
+                        .rows = routes->keys(shard),
+                        .cut = true});
+  }
+  return PullAtOneCut(agent_, calls_, std::move(requests), seen, deadline)
+      .Then([routes,
+             layout = layout_](const std::vector<ExchangeReply>& replies) {
+        JoinedRows joined(routes);
+        for (size_t shard = 0; shard < replies.size(); ++shard)
+          joined.Take(static_cast<int>(shard), replies[shard].rows);
+        return Pulled{
+            .shards = replies, .rows = joined.All(), .layout = layout};
+      });
+}
+
 Future<Pulled> ServerClient::Core::Do(Trade given) {
   if (absl::Status status = Check(given); !status.ok())
     return ReadyFuture<Pulled>(status);
@@ -243,11 +289,38 @@ Future<Pulled> ServerClient::Core::Do(Trade given) {
               now.end());
   for (const auto& send : now) send();
   if (trade->push) CountStep(agent_);
-  return WaitAll(replies).Then([self = shared_from_this(), joined](
-                                   const std::vector<ExchangeReply>& replies) {
-    return Pulled{
-        .shards = replies, .rows = joined->All(), .layout = self->layout_};
-  });
+  return WaitAll(replies).Then(
+      [self = shared_from_this(), trade, routes, joined,
+       deadline](const std::vector<ExchangeReply>& replies) -> Future<Pulled> {
+        if (self->PullsOneVersion(*trade) && !AreAtOneCut(replies))
+          return self->PullAgain(trade, routes, replies, deadline);
+        return ReadyFuture<Pulled>(Pulled{
+            .shards = replies, .rows = joined->All(), .layout = self->layout_});
+      });
+}
+
+absl::Status ServerClient::Core::JoinShards(int64_t rank) {
+  std::vector<Future<int64_t>> joining;
+  for (int32_t shard = 0; shard < layout_->shards(); ++shard) {
+    joining.push_back(calls_->At<int64_t>(
+        shard, [id = id_.load(), rank](const RRef<ServerShard>& primary,
+                                       const rpc::CallOptions& options) {
+          return primary.Async<&ServerShard::Join>(options, id, rank);
+        }));
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> clocks,
+                   WaitAll(joining).Await(kNoLimit));
+  const int64_t latest = *std::max_element(clocks.begin(), clocks.end());
+  std::vector<Future<void>> starting;
+  for (int32_t shard = 0; shard < layout_->shards(); ++shard) {
+    if (clocks[static_cast<size_t>(shard)] == latest) continue;
+    starting.push_back(calls_->At<void>(
+        shard, [id = id_.load(), latest](const RRef<ServerShard>& primary,
+                                         const rpc::CallOptions& options) {
+          return primary.Async<&ServerShard::Start>(options, id, latest);
+        }));
+  }
+  return WaitAll(starting).Await(kNoLimit);
 }
 
 std::vector<Future<void>> ServerClient::Core::Leave() {
@@ -279,15 +352,7 @@ absl::StatusOr<std::unique_ptr<ServerClient>> ServerClient::Join(
   ASSIGN_OR_RETURN(const TrainerId id,
                    directory.Async<&ServerDirectory::NewTrainer>().Await());
   core->set_id(id);
-  std::vector<Future<void>> joining;
-  for (int32_t shard = 0; shard < core->layout()->shards(); ++shard) {
-    joining.push_back(core->calls().At<void>(
-        shard, [id, rank](const RRef<ServerShard>& primary,
-                          const rpc::CallOptions& options) {
-          return primary.Async<&ServerShard::Join>(options, id, *rank);
-        }));
-  }
-  RETURN_IF_ERROR(WaitAll(joining).Await(kNoLimit));
+  RETURN_IF_ERROR(core->JoinShards(*rank));
   return client;
 }
 

@@ -31,6 +31,10 @@ struct Pulled {
 
   // Writes the values into tensors of the keys' shapes, in the order of keys.
   void CopyTo(const std::vector<Tensor>& tensors) const;
+  // The number of updates that the values have: of rounds in bulk-synchronous
+  // mode, else of pushes. All shards have it after a pull of one version,
+  // unless a trainer was lost while it pushed; the largest one if they differ.
+  int64_t Version() const;
   // The versions of a key's parts; several if the key is spread over shards.
   std::vector<int64_t> Versions(int32_t key) const;
 };
@@ -44,6 +48,20 @@ struct Trade {
   bool push = true;  // false: no gradients are sent, and no push is counted
   bool values = false;
   std::vector<RowKeys> rows{};
+  // Pull values and rows of one version from all shards: each push is in all of
+  // them or in none. Only pushes of a trainer that was lost, or left, before
+  // they were answered may be in some for good. Unset: in bulk-synchronous
+  // mode. By mode:
+  //  - Bulk-synchronous: trainers always have one version, with no message
+  //    more. A client without a rank may meet the end of a round.
+  //  - Bounded-stale and asynchronous: shards take pushes in orders of their
+  //    own, and any client may meet pushes on their way.
+  // A client that meets some asks each shard twice more. Between the two,
+  // pushes that no shard has taken wait, also in asynchronous mode; the client
+  // waits for the others to arrive everywhere. If one does not by the client's
+  // timeout, the trade fails with Aborted, which names the shards' versions;
+  // meanwhile pushes wait for ServerShard::kLongestHold at a time.
+  std::optional<bool> one_version{};
 };
 
 struct ClientOptions {
@@ -59,8 +77,9 @@ struct ClientOptions {
 class ServerClient {
  public:
   // Joins as a trainer. Each trainer has a rank of its own; gradients are added
-  // in the order of ranks. Without a rank the client can only pull and never
-  // waits for trainers. Waits for the servers; returns Unavailable if the
+  // in the order of ranks. Without a rank the client can only pull, and waits
+  // for no trainer but for one whose push is on its way (Trade::one_version).
+  // Waits for the servers; returns Unavailable if the
   // directory's worker is lost.
   static absl::StatusOr<std::unique_ptr<ServerClient>> Join(
       rpc::Agent& agent, const RRef<ServerDirectory>& directory,

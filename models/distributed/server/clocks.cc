@@ -10,16 +10,26 @@ namespace baton::dist {
 
 bool Clocks::Join(TrainerId id, ServedTrainer trainer) {
   if (now_.trainers.contains(id)) return false;
-  trainer.clock = mode_ == Consistency::kBulkSynchronous
-                      ? now_.round + (now_.pushed > 0 && AllHaveCome() ? 1 : 0)
-                      : Slowest();
+  trainer.clock =
+      mode_ == Consistency::kBulkSynchronous
+          ? now_.round + (!now_.pushed.empty() && AllHaveCome() ? 1 : 0)
+          : Slowest();
   if (Awaits(trainer.worker)) now_.settled.push_back(trainer.worker);
   now_.trainers.emplace(id, std::move(trainer));
   ++now_.joined;
   return true;
 }
 
-void Clocks::Leave(TrainerId id) { now_.trainers.erase(id); }
+void Clocks::Start(TrainerId id, int64_t clock) {
+  const auto found = now_.trainers.find(id);
+  if (found == now_.trainers.end() || found->second.sequence > 0) return;
+  found->second.clock = std::max(found->second.clock, clock);
+}
+
+void Clocks::Leave(TrainerId id) {
+  if (now_.trainers.erase(id) == 0) return;
+  if (!now_.pushed.contains(id)) now_.cut[id].left = true;
+}
 
 bool Clocks::Awaits(const std::string& worker) const {
   return std::count(workers_.begin(), workers_.end(), worker) >
@@ -44,7 +54,11 @@ void Clocks::Count(TrainerId id, int64_t sequence) {
   ServedTrainer& trainer = now_.trainers.at(id);
   trainer.sequence = sequence;
   now_.furthest = std::max(now_.furthest, ++trainer.clock);
-  ++now_.pushed;
+  if (mode_ == Consistency::kBulkSynchronous) {
+    now_.pushed[id] = sequence;
+  } else {
+    now_.cut[id].last = sequence;
+  }
 }
 
 bool Clocks::MayGo(TrainerId id) const {
@@ -64,7 +78,7 @@ int64_t Clocks::Slowest() const {
 }
 
 bool Clocks::RoundIsWhole() const {
-  return now_.pushed > 0 && AllHaveCome() &&
+  return !now_.pushed.empty() && AllHaveCome() &&
          std::all_of(
              now_.trainers.begin(), now_.trainers.end(),
              [&](const auto& t) { return t.second.clock > now_.round; });
@@ -72,7 +86,9 @@ bool Clocks::RoundIsWhole() const {
 
 void Clocks::EndRound() {
   ++now_.round;
-  now_.pushed = 0;
+  for (const auto& [id, sequence] : now_.pushed)
+    now_.cut[id] = {.last = sequence, .left = Find(id) == nullptr};
+  now_.pushed.clear();
 }
 
 }  // namespace baton::dist

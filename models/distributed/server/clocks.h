@@ -11,12 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "models/distributed/server/cut.h"
 #include "models/distributed/server/options.h"
 
 namespace baton::dist {
-
-// Assigned by the directory, and never reused.
-enum class TrainerId : uint64_t {};
 
 // A trainer as a shard sees it.
 struct ServedTrainer {
@@ -35,17 +33,18 @@ struct ServedTrainer {
 // The complete state of a shard's clocks.
 struct ClockReadings {
   std::map<TrainerId, ServedTrainer> trainers{};
-  int64_t joined = 0;    // number of trainers so far, including those that left
-  int64_t round = 0;     // the open round, in bulk-synchronous mode
-  int64_t pushed = 0;    // number of pushes in the open round
-  int64_t furthest = 0;  // the highest clock ever seen
+  int64_t joined = 0;  // number of trainers so far, including those that left
+  int64_t round = 0;   // the open round, in bulk-synchronous mode
+  std::map<TrainerId, int64_t> pushed{};  // the pushes in the open round
+  int64_t furthest = 0;                   // the highest clock ever seen
+  Cut cut{};                              // what the values have
   // Those of ServerOptions::trainer_workers whose trainer has joined, or was
   // given up before.
   std::vector<std::string> settled{};
   static constexpr auto Fields() {
     using R = ClockReadings;
-    return std::tuple{&R::trainers, &R::joined,   &R::round,
-                      &R::pushed,   &R::furthest, &R::settled};
+    return std::tuple{&R::trainers, &R::joined, &R::round,  &R::pushed,
+                      &R::furthest, &R::cut,    &R::settled};
   }
 };
 
@@ -65,6 +64,9 @@ class Clocks {
   // it starts at the slowest trainer's clock. Returns false if it has already
   // joined.
   bool Join(TrainerId id, ServedTrainer trainer);
+  // A trainer that has not pushed yet counts from this clock on, unless it
+  // counts only from a later one.
+  void Start(TrainerId id, int64_t clock);
   void Leave(TrainerId id);
   // Whether a trainer of ServerOptions::trainer_workers has yet to join from
   // that worker. If it is given up, nobody waits for it.
@@ -76,8 +78,10 @@ class Clocks {
     return now_.trainers;
   }
   const ClockReadings& readings() const { return now_; }
+  const Cut& cut() const { return now_.cut; }
 
-  // Records a push of the trainer, for which MayGo was true.
+  // Records a push of the trainer, for which MayGo was true: the values have
+  // it, or will have it with the end of the open round.
   void Count(TrainerId id, int64_t sequence);
   // Returns false while the trainer must wait for others before it pulls or
   // pushes.

@@ -98,9 +98,9 @@ absl::Status ServerShard::NotServing() const {
       "shard ", shard_, " is not served by worker ", agent_.self().name, why));
 }
 
-Future<void> ServerShard::Join(rpc::CallContext& call, TrainerId trainer,
-                               int64_t rank) {
-  Promise<void> joined;
+Future<int64_t> ServerShard::Join(rpc::CallContext& call, TrainerId trainer,
+                                  int64_t rank) {
+  Promise<int64_t> joined;
   ShardUpdate update{.kind = ShardUpdate::Kind::kJoin, .trainer = trainer};
   update.joining.rank = rank;
   update.joining.worker = call.caller().name;
@@ -116,25 +116,43 @@ Future<void> ServerShard::Join(rpc::CallContext& call, TrainerId trainer,
     if (!status.ok()) {
       joined.Set(status);
     } else {
-      self.Log(update).OnReady(
-          [joined](const absl::Status& status) { joined.Set(status); });
+      const Future<void> logged = self.Log(update);
+      const int64_t clock = self.state_.clocks().Find(update.trainer)->clock;
+      logged.OnReady([joined, clock](const absl::Status& status) {
+        if (status.ok()) {
+          joined.Set(clock);
+        } else {
+          joined.Set(status);
+        }
+      });
     }
   });
   return joined.future();
 }
 
+Future<void> ServerShard::Start(TrainerId trainer, int64_t clock) {
+  ShardUpdate update{.kind = ShardUpdate::Kind::kStart, .trainer = trainer};
+  update.joining.clock = clock;
+  return LogOne(update);
+}
+
 Future<void> ServerShard::Leave(TrainerId trainer) {
-  Promise<void> left;
-  Post([left, trainer](ServerShard& self) {
+  return LogOne({.kind = ShardUpdate::Kind::kLeave, .trainer = trainer});
+}
+
+Future<void> ServerShard::LogOne(const ShardUpdate& update) {
+  Promise<void> logged;
+  Post([logged, update](ServerShard& self) {
     if (absl::Status status = self.NotServing(); !status.ok()) {
-      left.Set(status);
+      logged.Set(status);
       return;
     }
-    self.last_push_.erase(trainer);
-    self.Log({.kind = ShardUpdate::Kind::kLeave, .trainer = trainer})
-        .OnReady([left](const absl::Status& status) { left.Set(status); });
+    if (update.kind == ShardUpdate::Kind::kLeave)
+      self.last_push_.erase(update.trainer);
+    self.Log(update).OnReady(
+        [logged](const absl::Status& status) { logged.Set(status); });
   });
-  return left.future();
+  return logged.future();
 }
 
 absl::Status ServerShard::CheckRequest(const ExchangeRequest& request) const {
@@ -157,6 +175,7 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
     return ReadyFuture<ExchangeReply>(*std::move(reply));
   auto waiting = std::make_shared<Waiting>();
   waiting->request = request;
+  waiting->hold = {call.caller().incarnation, request.hold};
   // Prepare on this thread, concurrently with other trainers. A round is one
   // step, so it is not prepared by push.
   if (request.sequence > 0 &&
@@ -165,6 +184,8 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
   if (request.sequence > 0 &&
       state_.options().mode == Consistency::kAsynchronous) {
     PostPush(waiting);
+  } else if (request.hold > 0) {
+    Post([waiting](ServerShard& self) { self.AdmitHeld(waiting); });
   } else {
     Post([waiting](ServerShard& self) { self.Admit(waiting); });
   }
@@ -174,7 +195,8 @@ Future<ExchangeReply> ServerShard::Exchange(rpc::CallContext& call,
 std::optional<ExchangeReply> ServerShard::ReadAtOnce(
     const rpc::CallContext& call, const ExchangeRequest& request) {
   const int64_t epoch = served_epoch_;
-  if (epoch == 0 || request.sequence > 0 || !state_.MayPull(request.trainer))
+  if (epoch == 0 || request.sequence > 0 || request.hold > 0 ||
+      !state_.MayPull(request.trainer))
     return std::nullopt;
   ExchangeReply reply = state_.Read(
       request, [&](const Shape& shape, const TensorOptions& options) {
@@ -190,6 +212,8 @@ std::optional<ExchangeReply> ServerShard::ReadAtOnce(
 
 void ServerShard::Admit(const WaitingPtr& waiting) {
   const ExchangeRequest& request = waiting->request;
+  const bool pushes = request.sequence > 0 && !waiting->pushed;
+  if (pushes) ApplyPushedOf(request.trainer);
   absl::Status status = NotServing();
   if (status.ok() && request.trainer != kReader &&
       state_.clocks().Find(request.trainer) == nullptr) {
@@ -199,7 +223,7 @@ void ServerShard::Admit(const WaitingPtr& waiting) {
   }
   if (!status.ok()) {
     waiting->promise.Set(status);
-  } else if (request.sequence > 0 && !waiting->pushed) {
+  } else if (pushes) {
     Push(waiting);
   } else {
     Answer(waiting);
@@ -216,7 +240,7 @@ void ServerShard::Push(const WaitingPtr& waiting) {
                            : last->second);
     return;
   }
-  if (!state_.clocks().MayGo(request.trainer)) {
+  if (IsHeld(request) || !state_.clocks().MayGo(request.trainer)) {
     waiting_.push_back(waiting);
     return;
   }
@@ -258,8 +282,7 @@ void ServerShard::OnPushed(const WaitingPtr& waiting,
 
 void ServerShard::Answer(const WaitingPtr& waiting) {
   const ExchangeRequest& request = waiting->request;
-  const bool pulls = request.values || !request.rows.empty();
-  if (pulls && !state_.clocks().MayGo(request.trainer)) {
+  if (MustWait(*waiting)) {
     waiting_.push_back(waiting);
     return;
   }
@@ -269,6 +292,7 @@ void ServerShard::Answer(const WaitingPtr& waiting) {
         return Tensor::Empty(shape, options);
       });
   reply.epoch = epoch_;
+  if (request.hold > 0) Release(waiting->hold);
   if (BytesOf(reply) < kBriefBytes) {
     waiting->promise.Set(std::move(reply));
     return;

@@ -79,15 +79,26 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Serve(const std::vector<RRef<ServerShard>>& backup);
   void Follow(const rpc::WorkerInfo& primary, int64_t epoch, int64_t updates);
 
-  // Done when the trainer counts. Returns AlreadyExists if another trainer has
-  // its rank.
-  Future<void> Join(rpc::CallContext& call, TrainerId trainer, int64_t rank);
+  // Done when the trainer counts; returns the clock from which on it does.
+  // Returns AlreadyExists if another trainer has its rank.
+  Future<int64_t> Join(rpc::CallContext& call, TrainerId trainer, int64_t rank);
+  // A trainer that joined at different clocks at several shards calls this with
+  // the latest of them before it pushes, so that each of its pushes is in the
+  // same round everywhere.
+  Future<void> Start(TrainerId trainer, int64_t clock);
   Future<void> Leave(TrainerId trainer);
   // Done when the push is at all replicas and, if anything is pulled, when the
   // trainer need not wait for others. Returns Unavailable if this is not the
   // primary, and NotFound for a trainer that has not joined.
   Future<ExchangeReply> Exchange(rpc::CallContext& call,
                                  const ExchangeRequest& request);
+  // Begins a pull at one cut of several shards. Returns the version and the cut
+  // of the values. Other pushes wait until the caller has pulled with this
+  // number (ExchangeRequest::hold); that pull waits for those pushes which the
+  // values are to have, and that are let through. Ends after kLongestHold at
+  // the latest, and so does the pull.
+  Future<ExchangeReply> Hold(rpc::CallContext& call, uint64_t number);
+  static constexpr std::chrono::milliseconds kLongestHold{1000};
   // Called by the primary. Aborted means that there is a newer epoch.
   Future<void> Replicate(int64_t epoch, const ShardUpdate& update);
   Future<ShardReport> Report();
@@ -103,7 +114,9 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
       rpc::Methods<&ServerShard::Make, rpc::kConcurrent<&ServerShard::Serve>,
                    rpc::kConcurrent<&ServerShard::Follow>,
                    rpc::kConcurrent<&ServerShard::Join>,
+                   rpc::kConcurrent<&ServerShard::Start>,
                    rpc::kConcurrent<&ServerShard::Leave>,
+                   rpc::kConcurrent<&ServerShard::Hold>,
                    rpc::kConcurrent<&ServerShard::Exchange>,
                    rpc::kConcurrent<&ServerShard::Replicate>,
                    rpc::kConcurrent<&ServerShard::Report>,
@@ -111,8 +124,10 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
 
  private:
   enum class Role : uint8_t { kIdle, kPrimary, kBackup, kFenced };
+  using HoldId = std::pair<uint64_t, uint64_t>;  // its worker and number
   struct Waiting {
     ExchangeRequest request;
+    HoldId hold{};
     PreparedPush prepared{};
     bool pushed = false;
     Promise<ExchangeReply> promise{};
@@ -137,6 +152,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   // applied together.
   void PostPush(const WaitingPtr& waiting);
   void ApplyPushed();
+  // The clocks know of no push that is not applied.
+  void ApplyPushedOf(TrainerId trainer);
   template <typename Fn>
   void After(std::chrono::milliseconds delay, Fn fn) {
     agent_.timer().After(delay, [weak = weak_from_this(), fn] {
@@ -151,6 +168,12 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   std::optional<ExchangeReply> ReadAtOnce(const rpc::CallContext& call,
                                           const ExchangeRequest& request);
   void Admit(const WaitingPtr& waiting);
+  // For a pull at a cut: lets the pushes through that it waits for.
+  void AdmitHeld(const WaitingPtr& waiting);
+  bool IsHeld(const ExchangeRequest& push) const;
+  void Release(const HoldId& hold);
+  // Whether the request must wait for others before it pulls.
+  bool MustWait(const Waiting& waiting) const;
   void Push(const WaitingPtr& waiting);
   void AfterPush(const WaitingPtr& waiting, const Future<void>& taken);
   void OnPushed(const WaitingPtr& waiting, const absl::Status& status);
@@ -158,6 +181,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
   void Touch(const ExchangeRequest& request);
   bool NeedsTouch(const ExchangeRequest& request) const;
   void Wake();
+  // Logs an update that a caller asks for, if this is the primary.
+  Future<void> LogOne(const ShardUpdate& update);
   // Numbers and applies an update; done when all replicas have it.
   Future<void> Log(ShardUpdate update);
   void Apply(const ShardUpdate& update);
@@ -227,7 +252,8 @@ class ServerShard : public std::enable_shared_from_this<ServerShard> {
                                               // too early
   std::vector<ShardUpdate> pushed_;           // numbered, but not applied yet
   std::map<TrainerId, Future<void>> last_push_;
-  std::vector<WaitingPtr> waiting_;  // for other trainers
+  std::vector<WaitingPtr> waiting_;  // for other trainers, or a hold's end
+  std::map<HoldId, Cut> holds_;      // and the pushes that each lets through
 };
 
 namespace server_calls {

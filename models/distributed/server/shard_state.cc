@@ -113,6 +113,11 @@ void ShardState::Apply(const ShardUpdate& update) {
       clocks_.GiveUp(update.joining.worker);
       break;
     }
+    case ShardUpdate::Kind::kStart: {
+      const WriterLock lock(mutex_);
+      clocks_.Start(update.trainer, update.joining.clock);
+      break;
+    }
     case ShardUpdate::Kind::kPush:
       if (options_.mode == Consistency::kBulkSynchronous) {
         TakeIntoRound(update);
@@ -131,9 +136,8 @@ void ShardState::Apply(const ShardUpdate& update) {
   for (auto& [rank, gradients] : round_) all.push_back(std::move(gradients));
   round_.clear();
   StepBy({WorkOf(all)},
-         options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0);
-  const WriterLock lock(mutex_);
-  clocks_.EndRound();
+         options_.average ? 1.0 / static_cast<double>(all.size()) : 1.0,
+         [this] { clocks_.EndRound(); });
 }
 
 void ShardState::TakeIntoRound(const ShardUpdate& push) {
@@ -150,12 +154,11 @@ void ShardState::ApplyPushes(const std::vector<ShardUpdate>& pushes) {
     if (clocks_.Find(push.trainer) != nullptr)
       steps.push_back(WorkOf({push.gradients}, push.prepared));
   if (steps.empty()) return;
-  StepBy(steps, 1);
-  // After the values, which therefore are never behind the clocks.
-  const WriterLock lock(mutex_);
-  for (const ShardUpdate& push : pushes)
-    if (clocks_.Find(push.trainer) != nullptr)
-      clocks_.Count(push.trainer, push.sequence);
+  StepBy(steps, 1, [&] {
+    for (const ShardUpdate& push : pushes)
+      if (clocks_.Find(push.trainer) != nullptr)
+        clocks_.Count(push.trainer, push.sequence);
+  });
 }
 
 void ShardState::ApplyTouch(const Gradients& used) {
@@ -194,7 +197,8 @@ ShardState::StepWork ShardState::WorkOf(const std::vector<Gradients>& summed,
 }
 
 // Dense values are stepped before the tables' readers are excluded.
-void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
+void ShardState::StepBy(const std::vector<StepWork>& steps, double scale,
+                        const std::function<void()>& count) {
   const ComputeThreadsScope threads(StepThreadsHere(options_, servers_here_));
   const LoopThread::Scope loops(loops_);
   DenseStepper::Steps dense;
@@ -209,6 +213,7 @@ void ShardState::StepBy(const std::vector<StepWork>& steps, double scale) {
   for (const auto& [table, rows] : of_tables) tables_[table]->Step(rows, scale);
   dense_ = {.version = dense_.version + static_cast<int64_t>(steps.size()),
             .values = after};
+  count();
 }
 
 Tensor ShardState::values() const {
@@ -246,6 +251,7 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   const ServedTrainer* trainer = clocks_.Find(request.trainer);
   if (trainer != nullptr) reply.clock = trainer->clock;
   if (request.values) reply.values = dense_.values;
+  if (request.cut) reply.cut = clocks_.cut();
   for (size_t i = 0; i < keys.size(); ++i) {
     tables_[static_cast<size_t>(request.rows[i].table)]->Read(keys[i],
                                                               reply.rows[i]);

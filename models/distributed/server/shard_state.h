@@ -51,12 +51,14 @@ struct ShardUpdate {
     kPush = 2,
     kTouch = 3,
     kGiveUp = 4,  // a trainer that is expected from the worker of `joining`
+    kStart = 5,   // the trainer counts from the clock of `joining` on
   };
 
   int64_t index = 0;
   Kind kind = Kind::kPush;
   TrainerId trainer{};
-  ServedTrainer joining{};  // for kJoin; for kGiveUp only the worker
+  // For kJoin; for kGiveUp only the worker, and for kStart only the clock.
+  ServedTrainer joining{};
   int64_t sequence = 0;     // for kPush
   Gradients gradients{};    // for kPush; for kTouch only the keys
   PreparedPush prepared{};  // for kPush, if prepared; not sent
@@ -124,10 +126,15 @@ struct ExchangeRequest {
   Gradients gradients{};
   bool values = false;  // pull all dense values of the shard
   std::vector<RowKeys> rows{};
+  bool cut = false;  // tell which pushes the values have
+  // For a pull: the number of the ServerShard::Hold that it ends, or 0, and
+  // what the values are to have then.
+  uint64_t hold = 0;
+  Cut upto{};
   static constexpr auto Fields() {
     using R = ExchangeRequest;
     return std::tuple{&R::trainer, &R::sequence, &R::gradients, &R::values,
-                      &R::rows};
+                      &R::rows,    &R::cut,      &R::hold,      &R::upto};
   }
 };
 
@@ -140,10 +147,11 @@ struct ExchangeReply {
   int64_t slowest = 0;
   Tensor values{};             // f32 [elements], if requested
   std::vector<Tensor> rows{};  // f32 [N, width] for each requested table
+  Cut cut{};                   // the pushes in all these, if requested
   static constexpr auto Fields() {
     using R = ExchangeReply;
-    return std::tuple{&R::epoch,   &R::version, &R::clock,
-                      &R::slowest, &R::values,  &R::rows};
+    return std::tuple{&R::epoch,  &R::version, &R::clock, &R::slowest,
+                      &R::values, &R::rows,    &R::cut};
   }
 };
 
@@ -208,8 +216,10 @@ class ShardState {
   StepWork WorkOf(const std::vector<Gradients>& summed,
                   PreparedPush rows = nullptr) const;
   PreparedPush PrepareRows(const std::vector<Gradients>& summed) const;
-  // Executes the steps in order; gradients are multiplied by `scale`.
-  void StepBy(const std::vector<StepWork>& steps, double scale);
+  // Executes the steps in order; gradients are multiplied by `scale`. `count`
+  // tells the clocks of it: readers see both or neither.
+  void StepBy(const std::vector<StepWork>& steps, double scale,
+              const std::function<void()>& count);
   Tensor values() const;
 
   const ServerOptions options_;

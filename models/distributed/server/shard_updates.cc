@@ -12,14 +12,14 @@
 namespace baton::dist {
 
 void ServerShard::PostPush(const WaitingPtr& waiting) {
-  strand_.Run([self = shared_from_this(), waiting] {
-    const auto has_pushed = [&](const ShardUpdate& push) {
-      return push.trainer == waiting->request.trainer;
-    };
-    if (std::any_of(self->pushed_.begin(), self->pushed_.end(), has_pushed))
-      self->ApplyPushed();
-    self->Admit(waiting);
-  });
+  strand_.Run([self = shared_from_this(), waiting] { self->Admit(waiting); });
+}
+
+void ServerShard::ApplyPushedOf(TrainerId trainer) {
+  if (std::any_of(pushed_.begin(), pushed_.end(), [&](const ShardUpdate& push) {
+        return push.trainer == trainer;
+      }))
+    ApplyPushed();
 }
 
 void ServerShard::ApplyPushed() {

@@ -212,6 +212,29 @@ TEST(ParameterServerCommand, GoesOnWithoutATrainerThatIsKilledBeforeItJoins) {
   EXPECT_THAT(outcome.output, Not(HasSubstr("  2 trainers")));
 }
 
+TEST(ParameterServerCommand, MeasuresPushesAndPullsBesideMemcpy) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("parameter_server");
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=3", "--worker_program=" + program, "--", program,
+       "--gradients=lenet", "--mode=bsp,async", "--pushes=5",
+       "--json=" + folder / "results.jsonl"});
+  ASSERT_EQ(outcome.code, 0) << outcome.output;
+  for (const char* const mode : {"bsp", "async"})
+    EXPECT_THAT(outcome.output,
+                HasSubstr(std::string(mode) + " lenet: GB/s both ways "));
+  for (const char* const told :
+       {", pushes alone ", ", pulls alone ", ", memcpy "})
+    EXPECT_THAT(outcome.output, HasSubstr(told));
+  std::ifstream file(folder / "results.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    const auto row = nlohmann::json::parse(line);
+    for (const char* const rate :
+         {"gb_per_s", "push_gb_per_s", "pull_gb_per_s", "memcpy_gb_per_s"})
+      EXPECT_GT(row[rate], 0) << line;
+  }
+}
+
 // In asynchronous mode, in which nobody waits for the one that is lost.
 TEST(ParameterServerCommand, GivesAWorkerThatJoinsATrainer) {
   const testing::TempFolder folder;
@@ -230,6 +253,8 @@ TEST(LeNetByServers, MeasuresPushesASecond) {
       MeasurePushes(cluster["alice"], crew, options, "lenet", 3);
   ASSERT_THAT(figures, IsOk());
   EXPECT_GT(figures->pushes_per_s, 0);
+  EXPECT_GT(figures->pushes_alone_per_s, 0);
+  EXPECT_GT(figures->pulls_alone_per_s, 0);
   EXPECT_EQ(figures->bytes, 4 * 129'068);
   EXPECT_GT(figures->memcpy_bytes_per_s, 0);
   EXPECT_THAT(MeasurePushes(cluster["alice"], crew, options, "vgg", 3),

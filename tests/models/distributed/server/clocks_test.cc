@@ -86,8 +86,9 @@ TEST(Clocks, WhoIsGivenUpBeforeItJoinsIsNotWaitedFor) {
     Clocks copy(options, clocks.readings());
     for (Clocks* each : {&clocks, &copy}) {
       each->GiveUp("bob");
-      EXPECT_TRUE(each->RoundIsWhole());
-      each->EndRound();
+      const bool has_rounds = mode == Consistency::kBulkSynchronous;
+      EXPECT_EQ(each->RoundIsWhole(), has_rounds);
+      if (has_rounds) each->EndRound();
       EXPECT_TRUE(each->MayGo(kA));
     }
   }
@@ -112,6 +113,55 @@ TEST(Clocks, NobodyGetsFurtherAheadThanTheStaleness) {
   EXPECT_EQ(clocks.Slowest(), 3);
   clocks.Leave(kA);
   EXPECT_EQ(clocks.Slowest(), 3);
+}
+
+TEST(Clocks, TheCutHasThePushesOfRoundsThatHaveEnded) {
+  Clocks clocks(Mode(Consistency::kBulkSynchronous, 2));
+  clocks.Join(kA, {});
+  clocks.Join(kB, {});
+  clocks.Count(kA, 1);
+  EXPECT_FALSE(Has(clocks.cut(), kA, 1));
+  clocks.Leave(kA);
+  EXPECT_FALSE(Reaches(clocks.cut(), {{kA, {.last = 1}}}));  // it still may
+  clocks.Count(kB, 1);
+  clocks.EndRound();
+  EXPECT_TRUE(Has(clocks.cut(), kA, 1));
+  EXPECT_TRUE(Has(clocks.cut(), kB, 1));
+  EXPECT_TRUE(Reaches(clocks.cut(), {{kA, {.last = 2}}}));  // never
+  EXPECT_FALSE(Reaches(clocks.cut(), {{kB, {.last = 2}}}));
+  EXPECT_FALSE(Reaches(clocks.cut(), {{kC, {.last = 1}}}));
+}
+
+TEST(Clocks, TheCutOfAllModesWithoutRoundsHasEachPush) {
+  for (const Consistency mode :
+       {Consistency::kBoundedStale, Consistency::kAsynchronous}) {
+    Clocks clocks(Mode(mode, 1, 2));
+    clocks.Join(kA, {});
+    clocks.Count(kA, 1);
+    clocks.Count(kA, 2);
+    EXPECT_TRUE(Has(clocks.cut(), kA, 2));
+    EXPECT_FALSE(Has(clocks.cut(), kA, 3));
+    Cut both = {{kA, {.last = 1}}, {kB, {.last = 1}}};
+    EXPECT_FALSE(Reaches(clocks.cut(), both));
+    Include(clocks.cut(), both);
+    EXPECT_EQ(both[kA].last, 2);
+    EXPECT_EQ(both[kB].last, 1);
+  }
+}
+
+TEST(Clocks, ATrainerStartsAtALaterClockBeforeItsFirstPush) {
+  Clocks clocks(Mode(Consistency::kBulkSynchronous, 1));
+  clocks.Join(kA, {});
+  clocks.Join(kB, {});
+  clocks.Start(kB, 1);
+  clocks.Count(kA, 1);
+  EXPECT_TRUE(clocks.RoundIsWhole());  // B is not waited for
+  clocks.EndRound();
+  clocks.Start(kB, 0);
+  EXPECT_EQ(clocks.Find(kB)->clock, 1);
+  clocks.Count(kB, 1);
+  clocks.Start(kB, 5);
+  EXPECT_EQ(clocks.Find(kB)->clock, 2);
 }
 
 TEST(Clocks, AsynchronousTrainersWaitForNobody) {

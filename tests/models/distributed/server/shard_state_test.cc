@@ -15,7 +15,7 @@
 namespace baton::dist {
 namespace {
 
-constexpr int64_t kElements = 1000, kWidth = 3;
+constexpr int64_t kElements = 1000, kRowWidth = 3;
 
 ShardSpec Spec() {
   ShardSpec spec;
@@ -24,7 +24,7 @@ ShardSpec Spec() {
   spec.options.rule = ops::AdamRule{.lr = 0.1};
   for (const int64_t rows : {int64_t{0}, int64_t{20}}) {
     spec.options.tables.push_back({.name = rows == 0 ? "words" : "fixed",
-                                   .width = kWidth,
+                                   .width = kRowWidth,
                                    .rows = rows,
                                    .rule = ops::SparseAdamRule{.lr = 0.1}});
   }
@@ -45,7 +45,7 @@ std::vector<ShardUpdate> Pushes() {
       push.gradients.rows.push_back(
           {.table = table,
            .keys = Tensor::From<int64_t>({5, static_cast<int64_t>(trainer), 5}),
-           .gradients = RandNormal({3, kWidth}, generator)});
+           .gradients = RandNormal({3, kRowWidth}, generator)});
     }
     pushes.push_back(std::move(push));
   }
