@@ -49,9 +49,9 @@ struct Trade {
   bool values = false;
   std::vector<RowKeys> rows{};
   // Pull values and rows of one version from all shards: each push is in all of
-  // them or in none. Only pushes of a trainer that was lost, or left, before
-  // they were answered may be in some for good. Unset: in bulk-synchronous
-  // mode. By mode:
+  // them or in none. Only pushes that failed, or whose trainer was lost or left
+  // before they were answered, may be in some for good. Unset: in
+  // bulk-synchronous mode. By mode:
   //  - Bulk-synchronous: trainers always have one version, with no message
   //    more. A client without a rank may meet the end of a round.
   //  - Bounded-stale and asynchronous: shards take pushes in orders of their

@@ -17,8 +17,6 @@ namespace {
 // Elements that are summed and stepped at a time, so that they stay in the
 // caches between the passes over them.
 constexpr int64_t kStride = 64 << 10;
-// The number of elements for which another thread pays.
-constexpr int64_t kGrain = 1 << 20;
 
 }  // namespace
 
@@ -62,7 +60,7 @@ Tensor DenseStepper::Step(const Tensor& before, const Steps& steps,
     }
   };
   if (device.is_cpu()) {
-    InParts(all, kGrain, step);
+    InParts(all, kElementsForThread, step);
   } else {
     step(0, all);
   }

@@ -11,6 +11,9 @@
 
 namespace baton::dist {
 
+// The number of elements to step or copy for which another thread pays.
+inline constexpr int64_t kElementsForThread = 1 << 20;
+
 // Runs body(begin, end) over parts of [0, count) of at least `grain` each, like
 // ParallelFor. The body's own ops use one thread, so that other threads are
 // woken only once: each wake-up costs more than a short op, and if other

@@ -53,9 +53,6 @@ std::vector<Tensor> FlatsOf(const KeyLayout& layout, int shard,
   return flats;
 }
 
-// The number of elements for which another thread pays.
-constexpr int64_t kGrain = 1 << 20;
-
 // Calls fn(piece) for pieces that cover all parts of the shard; uses several
 // threads if there is much and all of it is in host memory.
 void ForEachPiece(const KeyLayout& layout, int shard,
@@ -79,7 +76,7 @@ void ForEachPiece(const KeyLayout& layout, int shard,
         return !tensor.defined() || tensor.device().is_cpu();
       });
   if (on_host) {
-    InParts(all, kGrain, run);
+    InParts(all, kElementsForThread, run);
   } else {
     run(0, all);
   }
