@@ -194,7 +194,8 @@ TEST(BatonRun, TracesOneStepOfAPipelineAtAllWorkers) {
     if (event.value("cat", "") == "span") spans.insert(event["name"]);
     if (event["ph"] == "X") messages += event["cat"] == "message";
   }
-  // Processes of the trace that a request joins: trainer and both workers.
+  // Processes of the trace that a request joins: the trainer and each worker.
+  // The workers say nothing to each other, as windows connect them.
   std::set<std::pair<int, int>> joined;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "f") continue;
@@ -205,8 +206,8 @@ TEST(BatonRun, TracesOneStepOfAPipelineAtAllWorkers) {
   EXPECT_THAT(spans, IsSupersetOf({"0F0", "0F1", "0BW0", "0BW1", "1F0", "1F1",
                                    "1BW0", "1BW1"}));
   EXPECT_GT(messages, 0);  // what stages pass goes through windows
-  EXPECT_THAT(joined, IsSupersetOf(
-                          {std::pair(1, 2), std::pair(1, 3), std::pair(2, 3)}));
+  EXPECT_THAT(joined, IsSupersetOf({std::pair(1, 2), std::pair(1, 3)}));
+  EXPECT_FALSE(joined.contains({2, 3}));
 }
 
 TEST(BatonRun, EndsAllWhenAWorkerFails) {
