@@ -157,8 +157,8 @@ absl::Status ServerClient::Core::Check(const Trade& trade) const {
 
 bool ServerClient::Core::PullsOneVersion(const Trade& trade) const {
   return layout_->shards() > 1 && (trade.values || !trade.rows.empty()) &&
-         trade.one_version.value_or(options_.mode ==
-                                    Consistency::kBulkSynchronous);
+         trade.one_version.value_or(
+             options_.mode == Consistency::kBulkSynchronous && id_ == kReader);
 }
 
 ExchangeRequest ServerClient::Core::RequestOf(

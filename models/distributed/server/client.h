@@ -50,10 +50,10 @@ struct Trade {
   std::vector<RowKeys> rows{};
   // Pull values and rows of one version from all shards: each push is in all of
   // them or in none. Only pushes that failed, or whose trainer was lost or left
-  // before they were answered, may be in some for good. Unset: in
-  // bulk-synchronous mode. By mode:
-  //  - Bulk-synchronous: trainers always have one version, with no message
-  //    more. A client without a rank may meet the end of a round.
+  // before they were answered, may be in some for good. Unset: for
+  // clients without a rank in bulk-synchronous mode. By mode:
+  //  - Bulk-synchronous: trainers have one version anyway. A client without a
+  //    rank may meet the end of a round.
   //  - Bounded-stale and asynchronous: shards take pushes in orders of their
   //    own, and any client may meet pushes on their way.
   // A client that meets some asks each shard twice more. Between the two,

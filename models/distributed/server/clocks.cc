@@ -24,11 +24,24 @@ void Clocks::Start(TrainerId id, int64_t clock) {
   const auto found = now_.trainers.find(id);
   if (found == now_.trainers.end() || found->second.sequence > 0) return;
   found->second.clock = std::max(found->second.clock, clock);
+  now_.furthest = std::max(now_.furthest, found->second.clock);
+  SkipRounds();
 }
 
 void Clocks::Leave(TrainerId id) {
   if (now_.trainers.erase(id) == 0) return;
   if (!now_.pushed.contains(id)) now_.cut[id].left = true;
+  SkipRounds();
+}
+
+// They would be without a push: of trainers that have left there is none, and
+// those that are there start later, because other shards were further.
+void Clocks::SkipRounds() {
+  if (!now_.pushed.empty() || now_.trainers.empty() || !AllHaveCome()) return;
+  int64_t least = now_.furthest;
+  for (const auto& [id, trainer] : now_.trainers)
+    least = std::min(least, trainer.clock);
+  now_.round = std::max(now_.round, least);
 }
 
 bool Clocks::Awaits(const std::string& worker) const {
@@ -38,6 +51,7 @@ bool Clocks::Awaits(const std::string& worker) const {
 
 void Clocks::GiveUp(const std::string& worker) {
   while (Awaits(worker)) now_.settled.push_back(worker);
+  SkipRounds();
 }
 
 bool Clocks::AllHaveCome() const {

@@ -96,6 +96,8 @@ class Clocks {
   void EndRound();
 
  private:
+  // Goes on to the first round in which one of the trainers will push.
+  void SkipRounds();
   // Whether no expected trainer is missing any more.
   bool AllHaveCome() const;
 
