@@ -89,7 +89,7 @@ void RegisterModule(rpc::Registry& registry) {
 // ...). Every worker's registry needs this.
 template <typename M, auto kHook>
 void RegisterModuleHook(rpc::Registry& registry) {
-  registry.AddFunction<&module_calls::AddHook<M, kHook>>();
+  registry.AddFunction<&module_calls::Hooking<M, kHook>::AddHook>();
 }
 
 // A module that lives at a worker, used from here. M exports a constructor, or
@@ -182,12 +182,13 @@ class Module {
   template <auto kHook>
   Future<RRef<RemoteHooks>> AddHook(const std::string& part = "") const {
     const std::string hook = rpc::internal::FunctionName<kHook>();
-    return rpc::OrNameMissing(rpc::CreateBy<&module_calls::AddHook<M, kHook>>(
-                                  *agent_, owner(), module_, part),
-                              hook,
-                              absl::StrCat("call dist::RegisterModuleHook<",
-                                           rpc::internal::TypeName<M>(), ", &",
-                                           hook, ">(registry) before joining"));
+    return rpc::OrNameMissing(
+        rpc::CreateBy<&module_calls::Hooking<M, kHook>::AddHook>(
+            *agent_, owner(), module_, part),
+        hook,
+        absl::StrCat("call dist::RegisterModuleHook<",
+                     rpc::internal::TypeName<M>(), ", &", hook,
+                     ">(registry) before joining"));
   }
   Future<int64_t> NumParameters() const {
     return agent_->Async<&module_calls::NumParameters<M>>(owner(), module_);

@@ -167,22 +167,27 @@ absl::StatusOr<std::shared_ptr<HeldModule>> Hold(const RRef<M>& module) {
   return held;
 }
 
-// Adds a hook to the part named `part`. Errors name the hook by its function.
+// A class, because clang leaves the template arguments of functions out of
+// their names, by which they are registered.
 template <typename M, auto kHook>
-Future<std::shared_ptr<RemoteHooks>> AddHook(rpc::CallContext& call,
-                                             const RRef<M>& module,
-                                             const std::string& part) {
-  return module.With(
-      call, rpc::Access::kShared,
-      [part](M& local) -> absl::StatusOr<std::shared_ptr<RemoteHooks>> {
-        nn::Module* found = local.FindPart(part);
-        if (found == nullptr) {
-          return absl::NotFoundError(
-              absl::StrCat("the module has no part named \"", part, "\""));
-        }
-        return std::make_shared<RemoteHooks>(std::vector{AddTo<kHook>(*found)});
-      });
-}
+struct Hooking {
+  // Adds a hook to the part named `part`. Errors name the hook by its function.
+  static Future<std::shared_ptr<RemoteHooks>> AddHook(rpc::CallContext& call,
+                                                      const RRef<M>& module,
+                                                      const std::string& part) {
+    return module.With(
+        call, rpc::Access::kShared,
+        [part](M& local) -> absl::StatusOr<std::shared_ptr<RemoteHooks>> {
+          nn::Module* found = local.FindPart(part);
+          if (found == nullptr) {
+            return absl::NotFoundError(
+                absl::StrCat("the module has no part named \"", part, "\""));
+          }
+          return std::make_shared<RemoteHooks>(
+              std::vector{AddTo<kHook>(*found)});
+        });
+  }
+};
 
 template <typename M>
 absl::StatusOr<std::unique_ptr<Stage>> MakeStage(
