@@ -37,11 +37,8 @@ void Clocks::Leave(TrainerId id) {
 // They would be without a push: of trainers that have left there is none, and
 // those that are there start later, because other shards were further.
 void Clocks::SkipRounds() {
-  if (!now_.pushed.empty() || now_.trainers.empty() || !AllHaveCome()) return;
-  int64_t least = now_.furthest;
-  for (const auto& [id, trainer] : now_.trainers)
-    least = std::min(least, trainer.clock);
-  now_.round = std::max(now_.round, least);
+  if (now_.pushed.empty() && !now_.trainers.empty())
+    now_.round = std::max(now_.round, Slowest());
 }
 
 bool Clocks::Awaits(const std::string& worker) const {
