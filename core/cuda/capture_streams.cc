@@ -18,14 +18,14 @@ constexpr char kOp[] = "graph";
 // may still name the stream that it was last given.
 class IdleStreams {
  public:
-  using Kind = std::pair<int, bool>;  // device, and whether a companion
+  using Kind = std::pair<int, StreamPriority>;  // with the device
 
   static IdleStreams& Get() {
     static auto* const streams = new IdleStreams;
     return *streams;
   }
   static Kind KindOf(int device, int stream) {
-    return {device, IsCompanion(stream)};
+    return {device, PriorityOf(stream)};
   }
 
   cudaStream_t Take(const Kind& kind) {

@@ -3,6 +3,7 @@
 
 #include "core/cuda/stream.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -31,9 +32,9 @@ class Queue {
  public:
   // Null before its first use.
   cudaStream_t made() const { return stream_.load(std::memory_order_acquire); }
-  cudaStream_t stream(int device, bool companion) {
+  cudaStream_t stream(int device, StreamPriority priority) {
     cudaStream_t found = made();
-    return found != nullptr ? found : Make(device, companion);
+    return found != nullptr ? found : Make(device, priority);
   }
 
   // Uses `adopted` from now on or, if it is null, a stream of its own again.
@@ -56,11 +57,11 @@ class Queue {
   }
 
  private:
-  cudaStream_t Make(int device, bool companion) {
+  cudaStream_t Make(int device, StreamPriority priority) {
     MutexLock lock(mutex_);
     cudaStream_t found = made();
     if (found != nullptr) return found;
-    found = NewStream(device, companion);
+    found = NewStream(device, priority);
     stream_.store(found, std::memory_order_release);
     return found;
   }
@@ -84,7 +85,7 @@ Queue& QueueOf(int device, int stream) {
 cudaStream_t NativeOf(int device, int stream) {
   if (CaptureLog* capture = CurrentCapture())
     return capture->streams.Native(device, stream);
-  return QueueOf(device, stream).stream(device, IsCompanion(stream));
+  return QueueOf(device, stream).stream(device, PriorityOf(stream));
 }
 
 cudaEvent_t EventOf(void* event) { return static_cast<cudaEvent_t>(event); }
@@ -95,14 +96,18 @@ cudaStream_t NativeStream(const Stream& stream) {
   return NativeOf(stream.device().index(), stream.index());
 }
 
-cudaStream_t NewStream(int device, bool companion) {
+cudaStream_t NewStream(int device, StreamPriority priority) {
   const DeviceScope scope(device);
   const RelaxedCapture relaxed;
-  int least = 0, greatest = 0;
-  Check("stream", cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  int low = 0, high = 0;  // high is the lower number
+  Check("stream", cudaDeviceGetStreamPriorityRange(&low, &high));
+  const int usual = std::min(high + 1, low);
   cudaStream_t made = nullptr;
-  Check("stream", cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
-                                               companion ? least : greatest));
+  Check("stream", cudaStreamCreateWithPriority(
+                      &made, cudaStreamNonBlocking,
+                      priority == StreamPriority::kLow    ? low
+                      : priority == StreamPriority::kHigh ? high
+                                                          : usual));
   return made;
 }
 
@@ -176,8 +181,8 @@ void CallAfter(int device, int stream, std::function<void(absl::Status)> then) {
           "nothing is called back from a recording");
   static auto* const streams = new std::array<Queue, kMaxDevices>;
   static auto* const threads = new ThreadPool(kCallThreads, "gpu-calls");
-  cudaStream_t calls =
-      (*streams)[static_cast<size_t>(device)].stream(device, true);
+  cudaStream_t calls = (*streams)[static_cast<size_t>(device)].stream(
+      device, StreamPriority::kLow);
   QueueOf(device, stream)
       .Signal(device, NativeOf(device, stream), [&](cudaEvent_t event) {
         Check("stream", cudaStreamWaitEvent(calls, event, 0));

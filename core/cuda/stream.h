@@ -26,8 +26,17 @@ inline constexpr int kFirstCollective = kStreams + kCopyStreams + kStreams;
 inline constexpr int kAdoptedStreams = 16;
 inline constexpr int kFirstAdopted = kFirstCollective + kCollectiveStreams;
 inline constexpr int kAllStreams = kFirstAdopted + kAdoptedStreams;
-inline bool IsCompanion(int stream) {
-  return stream >= kStreams + kCopyStreams && stream < kFirstCollective;
+
+// Of kernels that are ready, a GPU starts those of higher priority first. Other
+// GPUs wait for what follows a copy, such as a flag that is raised after it: a
+// kernel of one thread, which would else wait until a large kernel that began
+// before it has started its last blocks. Nobody waits for companions.
+enum class StreamPriority { kLow, kUsual, kHigh };
+inline StreamPriority PriorityOf(int stream) {
+  if (stream < kStreams || stream >= kFirstCollective)
+    return StreamPriority::kUsual;
+  return stream < kStreams + kCopyStreams ? StreamPriority::kHigh
+                                          : StreamPriority::kLow;
 }
 
 void* StreamHandle(int device, int stream);

@@ -34,6 +34,35 @@ class GpuStreams : public ::testing::Test {
   Device gpu_ = Device::Cpu();
 };
 
+// A large kernel has more blocks than the GPU runs at a time. One that comes
+// later and is small gets the next free place on a stream for copies, and
+// otherwise waits until all blocks of the large one have begun.
+TEST_F(GpuStreams, ForCopiesDoNotWaitForLargeKernels) {
+  const TensorOptions there = {.device = gpu_};
+  const Tensor square = Tensor::Ones({8192, 8192}, there);
+  const Tensor x = Tensor::Ones({64}, there);
+  const Stream computes = Stream::Next(gpu_);
+  const Stream copies = Stream::ForCopies(gpu_, gpu_);
+  Event begin(gpu_), copied(gpu_), computed(gpu_);
+  for (int i = 0; i < 2; ++i) {  // the first loads what is loaded at first use
+    Synchronize(gpu_);
+    begin.RecordTime(computes);
+    {
+      const StreamScope scope(computes);
+      ops::Matmul(square, square);
+    }
+    computed.RecordTime(computes);
+    {
+      const StreamScope scope(copies);
+      ops::Add(x, x);
+    }
+    copied.RecordTime(copies);
+  }
+  Synchronize(gpu_);
+  EXPECT_LT(copied.MillisecondsSince(begin),
+            computed.MillisecondsSince(begin) / 2);
+}
+
 // Not for what the writer's stream was given after it.
 TEST_F(GpuStreams, ARecordedReaderWaitsForTheWriteAlone) {
   const TensorOptions there = {.device = gpu_};
