@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "core/compute_threads.h"
@@ -40,6 +42,25 @@ double LiveBytes(Device device) {
           .live_bytes);
 }
 
+Outputs OnDevice(Outputs outputs, Device device) {
+  for (Tensor& value : outputs.values)
+    if (value.defined()) value = value.To(device);
+  return outputs;
+}
+
+// Returns what a later unit may send back.
+Values GradientsOf(const Outputs& outputs) {
+  Values gradients;
+  for (size_t i = 0; i < outputs.values.size(); ++i) {
+    const Tensor& value = outputs.values[i];
+    const bool wants =
+        value.defined() && IsFloating(value.dtype()) &&
+        !absl::c_linear_search(outputs.constants, static_cast<int32_t>(i));
+    gradients.push_back(wants ? Tensor::ZerosLike(value) : Tensor());
+  }
+  return gradients;
+}
+
 // Returns, for each unit, the median times of several rounds.
 std::vector<UnitCosts> Medians(
     const std::vector<std::vector<UnitCosts>>& rounds) {
@@ -57,14 +78,19 @@ std::vector<UnitCosts> Medians(
   return medians;
 }
 
-// Trains the units as the stages of a pipeline, each stage on the whole
-// micro-batch before the next one.
+// Trains some of a model's units as the stages of a pipeline, each stage on the
+// whole micro-batch before the next one.
 class UnitMeter {
  public:
+  // `modules` are those of the units from `first` on, out of `units`, and
+  // `inputs` what the first of them gets.
   UnitMeter(const std::vector<std::shared_ptr<nn::Module>>& modules,
-            const ProfileRequest& request, int64_t rows)
+            size_t first, size_t units, const ProfileRequest& request,
+            int64_t rows, const Outputs& inputs)
       : device_(modules.front()->device()),
-        inputs_(request.inputs.Slice(0, 0, rows).To(device_)),
+        first_(static_cast<int>(first)),
+        is_last_(first + modules.size() == units),
+        inputs_(OnDevice(inputs, device_)),
         targets_(request.targets.Slice(0, 0, rows).To(device_)),
         recordable_(device_.is_cuda()) {
     const auto rounds = static_cast<size_t>(request.repeats) + 1;
@@ -74,7 +100,8 @@ class UnitMeter {
     plan_.rows = rows * static_cast<int64_t>(rounds);
     StageSpec spec;
     spec.graph = request.graph;
-    spec.count = static_cast<int32_t>(modules.size());
+    spec.index = static_cast<int32_t>(first);
+    spec.count = static_cast<int32_t>(units);
     for (const auto& module : modules) {
       recordable_ = recordable_ && WhyNotRecorded(*module, spec).empty();
       stages_.emplace_back(*module, spec, plan_, StageStreams::Current(device_),
@@ -82,6 +109,9 @@ class UnitMeter {
       ++spec.index;
     }
   }
+
+  // What the last of the units put out when it was last measured.
+  const Outputs& outputs() const { return outputs_; }
 
   // Returns the medians over all micro-batches except the first, in which
   // algorithms are chosen. If steps will be recorded, the measurement is, too,
@@ -118,9 +148,9 @@ class UnitMeter {
   }
 
   void Forwards(int m, std::vector<UnitCosts>& costs) {
-    Outputs next = {{inputs_}};
+    Outputs next = inputs_;
     for (size_t i = 0; i < stages_.size(); ++i) {
-      const int stage = static_cast<int>(i);
+      const int stage = first_ + static_cast<int>(i);
       const double held = LiveBytes(device_);
       Time({StageOp::kForward, stage, m}, costs, [&] {
         OutputsOfStages outputs =
@@ -131,12 +161,13 @@ class UnitMeter {
       for (const Tensor& value : next.values)
         costs[i].output_bytes += static_cast<double>(value.nbytes());
     }
+    outputs_ = std::move(next);
   }
 
   void Backwards(int m, std::vector<UnitCosts>& costs) {
-    Values next;
+    Values next = is_last_ ? Values() : GradientsOf(outputs_);
     for (size_t i = stages_.size(); i-- > 0;) {
-      const int stage = static_cast<int>(i);
+      const int stage = first_ + static_cast<int>(i);
       Time({StageOp::kInputGrad, stage, m}, costs, [&] {
         Parcels gradients = stages_[i].Backward(
             StageOp::kInputGrad, m, {{stage + 1, next}}, /*of_loss=*/Tensor());
@@ -162,16 +193,20 @@ class UnitMeter {
     SecondsOf(step, costs) = took.count();
   }
 
-  static double& SecondsOf(const Instruction& step,
-                           std::vector<UnitCosts>& costs) {
-    StageCosts& of = costs[static_cast<size_t>(step.stage)].seconds;
+  double& SecondsOf(const Instruction& step,
+                    std::vector<UnitCosts>& costs) const {
+    StageCosts& of = costs[static_cast<size_t>(step.stage - first_)].seconds;
     return step.op == StageOp::kForward      ? of.forward
            : step.op == StageOp::kWeightGrad ? of.weight_grad
                                              : of.input_grad;
   }
 
   const Device device_;
-  const Tensor inputs_, targets_;
+  const int first_;
+  const bool is_last_;
+  const Outputs inputs_;
+  const Tensor targets_;
+  Outputs outputs_;
   StepPlan plan_;
   GradientSums sums_;
   std::deque<StageCompute> stages_;  // a deque, because elements must not move
@@ -179,11 +214,10 @@ class UnitMeter {
   StepTrace* trace_ = nullptr;  // set while recording
 };
 
-absl::Status CheckRequest(const ProfileRequest& request, size_t units,
-                          size_t modules) {
+absl::Status CheckRequest(const ProfileRequest& request, size_t units) {
   const auto& [inputs, targets, sizes, loss, repeats, threads, graph] = request;
-  if (units == 0 || units != modules || sizes.empty() || repeats < 1 ||
-      threads < 0 || loss == Loss::kNone || loss == Loss::kOwn) {
+  if (units == 0 || sizes.empty() || repeats < 1 || threads < 0 ||
+      loss == Loss::kNone || loss == Loss::kOwn) {
     return absl::InvalidArgumentError(
         "a profile needs units, sizes of micro-batches, a loss that every "
         "worker knows and at least one repeat");
@@ -200,6 +234,95 @@ absl::Status CheckRequest(const ProfileRequest& request, size_t units,
   }
   return absl::OkStatus();
 }
+
+// Measures as many units at a time as the device has memory for.
+class Profiler {
+ public:
+  Profiler(const std::vector<std::string>& units, const MakeUnit& make,
+           const ProfileRequest& request)
+      : make_(make), request_(request) {
+    profile_.units = units;
+    profile_.input_bytes = static_cast<double>(request.inputs.nbytes()) /
+                           static_cast<double>(request.inputs.dim(0));
+    for (int64_t rows : request.rows)
+      sizes_[rows].inputs = {{request.inputs.Slice(0, 0, rows)}};
+  }
+
+  absl::StatusOr<Profile> Measure() {
+    RETURN_IF_ERROR(Measure(0, profile_.units.size()));
+    for (auto& [rows, size] : sizes_) {
+      profile_.rows.push_back(rows);
+      profile_.costs.push_back(std::move(size.costs));
+    }
+    return std::move(profile_);
+  }
+
+ private:
+  // What is known of micro-batches of one size.
+  struct Size {
+    std::vector<UnitCosts> costs = {};  // of the units that were measured
+    Outputs inputs = {};                // of the next unit
+  };
+  using Sizes = std::map<int64_t, Size>;  // by rows
+
+  absl::Status Measure(size_t begin, size_t end) {
+    const absl::Status status = MeasureTogether(begin, end);
+    if (!absl::IsResourceExhausted(status) || end - begin == 1) return status;
+    const size_t middle = begin + (end - begin) / 2;
+    RETURN_IF_ERROR(Measure(begin, middle));
+    return Measure(middle, end);
+  }
+
+  // Changes nothing if it returns an error.
+  absl::Status MeasureTogether(size_t begin, size_t end) {
+    std::vector<std::shared_ptr<nn::Module>> modules;
+    std::vector<double> bytes = profile_.parameter_bytes;
+    for (size_t unit = begin; unit < end; ++unit) {
+      ASSIGN_OR_RETURN(modules.emplace_back(), make_(unit));
+      bytes.push_back(0);
+      for (const Variable& parameter : modules.back()->Parameters())
+        bytes.back() += static_cast<double>(parameter.tensor().nbytes());
+    }
+    Sizes measured;
+    absl::Status status;
+    for (auto size = sizes_.rbegin(); size != sizes_.rend(); ++size) {
+      status = CatchErrors([&] {
+        measured[size->first] =
+            Measured(modules, begin, size->first, size->second);
+      });
+      if (status.ok()) continue;
+      // Smaller sizes or fewer units may have the memory.
+      if (!absl::IsResourceExhausted(status)) break;
+      if (modules.size() > 1) return status;
+    }
+    if (measured.empty()) return status;
+    if (absl::IsInvalidArgument(status)) {
+      profile_.least_rows =
+          std::max(profile_.least_rows, measured.begin()->first);
+    } else if (!absl::IsResourceExhausted(status)) {
+      RETURN_IF_ERROR(status);
+    }
+    sizes_ = std::move(measured);
+    profile_.parameter_bytes = std::move(bytes);
+    return absl::OkStatus();
+  }
+
+  Size Measured(const std::vector<std::shared_ptr<nn::Module>>& modules,
+                size_t begin, int64_t rows, const Size& before) const {
+    const size_t units = profile_.units.size();
+    UnitMeter meter(modules, begin, units, request_, rows, before.inputs);
+    Size after{.costs = before.costs};
+    for (const UnitCosts& costs : meter.Measure()) after.costs.push_back(costs);
+    if (begin + modules.size() < units)
+      after.inputs = OnDevice(meter.outputs(), Device::Cpu());
+    return after;
+  }
+
+  const MakeUnit& make_;
+  const ProfileRequest& request_;
+  Profile profile_;
+  Sizes sizes_;
+};
 
 }  // namespace
 
@@ -220,117 +343,13 @@ std::vector<UnitCosts> Profile::At(int64_t micro_batch) const {
   return all;
 }
 
-absl::StatusOr<Profile> MeasureUnits(
-    const std::vector<std::string>& units,
-    const std::vector<std::shared_ptr<nn::Module>>& modules,
-    const ProfileRequest& request) {
-  RETURN_IF_ERROR(CheckRequest(request, units.size(), modules.size()));
-  Profile profile;
-  profile.units = units;
-  for (const auto& module : modules) {
-    double bytes = 0;
-    for (const Variable& parameter : module->Parameters())
-      bytes += static_cast<double>(parameter.tensor().nbytes());
-    profile.parameter_bytes.push_back(bytes);
-  }
-  profile.input_bytes = static_cast<double>(request.inputs.nbytes()) /
-                        static_cast<double>(request.inputs.dim(0));
+absl::StatusOr<Profile> MeasureUnits(const std::vector<std::string>& units,
+                                     const MakeUnit& make,
+                                     const ProfileRequest& request) {
+  RETURN_IF_ERROR(CheckRequest(request, units.size()));
   const ComputeThreadsScope threads(
       request.compute_threads > 0 ? request.compute_threads : ComputeThreads());
-  std::vector<int64_t> sizes = request.rows;
-  std::sort(sizes.begin(), sizes.end(), std::greater<>());
-  absl::Status status;
-  for (int64_t rows : sizes) {
-    status = CatchErrors([&] {
-      UnitMeter meter(modules, request, rows);
-      profile.costs.insert(profile.costs.begin(), meter.Measure());
-      profile.rows.insert(profile.rows.begin(), rows);
-    });
-    // Smaller ones may have the memory.
-    if (!status.ok() && !absl::IsResourceExhausted(status)) break;
-  }
-  if (profile.rows.empty()) return status;
-  if (absl::IsInvalidArgument(status)) {
-    profile.least_rows = profile.rows.front();
-    return profile;
-  }
-  if (!absl::IsResourceExhausted(status)) RETURN_IF_ERROR(status);
-  return profile;
-}
-
-namespace profile_calls {
-namespace {
-
-// The size of a large activation.
-constexpr int64_t kLargeMessage = 8 << 20;
-constexpr int kMessages = 7;
-
-// Measures how long a tensor of `bytes` takes to be sent and acknowledged.
-absl::StatusOr<double> RoundTrip(rpc::CallContext& call,
-                                 const std::string& worker, int64_t bytes) {
-  const Tensor tensor = Tensor::Zeros(
-      {bytes}, {.dtype = DType::kU8, .device = call.compute().device});
-  std::vector<double> seconds;
-  for (int i = 0; i <= kMessages; ++i) {
-    const ProfileClock::time_point begin = ProfileClock::now();
-    RETURN_IF_ERROR(call.agent()
-                        .Async<&Take>(worker, call, tensor)
-                        .Await(kNoLimit)
-                        .status());
-    const std::chrono::duration<double> took = ProfileClock::now() - begin;
-    if (i > 0) seconds.push_back(took.count());
-  }
-  return MedianOf(std::move(seconds));
-}
-
-}  // namespace
-
-bool Take(const Tensor& tensor) { return tensor.defined(); }
-
-absl::StatusOr<std::vector<LinkCosts>> MeasureLinks(
-    rpc::CallContext& call, const std::vector<std::string>& workers) {
-  std::vector<LinkCosts> links;
-  for (const std::string& worker : workers) {
-    ASSIGN_OR_RETURN(const double small, RoundTrip(call, worker, 1));
-    ASSIGN_OR_RETURN(const double large,
-                     RoundTrip(call, worker, kLargeMessage));
-    links.push_back(
-        {small / 2, std::max(0.0, large - small) / double{kLargeMessage}});
-  }
-  return links;
-}
-
-}  // namespace profile_calls
-
-void RegisterLinks(rpc::Registry& registry) {
-  registry.AddFunction<&profile_calls::MeasureLinks>()
-      .AddFunction<&profile_calls::PlaceHere>()
-      .AddFunction<&profile_calls::Take>();
-}
-
-absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
-    rpc::Agent& agent, const std::vector<std::string>& workers,
-    std::chrono::milliseconds timeout) {
-  std::vector<std::vector<LinkCosts>> links;
-  for (size_t from = 0; from < workers.size(); ++from) {
-    std::vector<std::string> others = workers;
-    others.erase(others.begin() + static_cast<long>(from));
-    ASSIGN_OR_RETURN(
-        std::vector<LinkCosts> measured,
-        rpc::OrNameMissing(
-            agent.Async<&profile_calls::MeasureLinks>(
-                workers[from], rpc::CallOptions{.timeout = timeout}, others),
-            "ProfileLinks", "call dist::RegisterLinks(registry) before joining")
-            .Await(kNoLimit));
-    if (measured.size() != others.size()) {
-      return absl::InternalError(absl::StrCat(workers[from], " measured ",
-                                              measured.size(), " links of ",
-                                              others.size()));
-    }
-    measured.insert(measured.begin() + static_cast<long>(from), LinkCosts());
-    links.push_back(std::move(measured));
-  }
-  return links;
+  return Profiler(units, make, request).Measure();
 }
 
 }  // namespace baton::dist

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -86,16 +88,22 @@ struct ProfileRequest {
   }
 };
 
-// Trains the chain of `modules`, one for each unit, on micro-batches of each
-// size, and discards the gradients; running statistics do change. `held_bytes`
-// counts everything that the process allocates on the device meanwhile. Sizes
-// for which the device lacks the memory are left out if another one fits, and
-// sizes that a module refuses if a larger one works: batch norm may refuse a
-// single row. Returns InvalidArgument for a bad request, or the module's error.
-absl::StatusOr<Profile> MeasureUnits(
-    const std::vector<std::string>& units,
-    const std::vector<std::shared_ptr<nn::Module>>& modules,
-    const ProfileRequest& request);
+// Makes the module of a unit, given the unit's index.
+using MakeUnit =
+    std::function<absl::StatusOr<std::shared_ptr<nn::Module>>(size_t)>;
+
+// Makes the modules of all units and trains the chain of them on micro-batches
+// of each size; then destroys them. If the device lacks the memory for that, it
+// makes and trains half of the units after the other half, down to single
+// units, so that a model may be larger than the device's memory. `held_bytes`
+// counts everything that the process allocates on the device meanwhile. Left
+// out are sizes for which the device lacks the memory even for a single unit,
+// if another one fits, and sizes that a module refuses, if a larger one works:
+// batch norm may refuse a single row. Returns InvalidArgument for a bad
+// request, or the module's error.
+absl::StatusOr<Profile> MeasureUnits(const std::vector<std::string>& units,
+                                     const MakeUnit& make,
+                                     const ProfileRequest& request);
 
 // The costs of a link from one worker to another.
 struct LinkCosts {
@@ -129,14 +137,13 @@ absl::StatusOr<Profile> Measure(rpc::CallContext& call,
   ASSIGN_OR_RETURN(const std::vector<std::string> units,
                    M::StageUnits(options, {}, 0));
   const std::vector<std::string> cuts(units.begin(), units.end() - 1);
-  std::vector<std::shared_ptr<nn::Module>> modules;
-  for (size_t i = 0; i < units.size(); ++i) {
-    ASSIGN_OR_RETURN(std::shared_ptr<M> module,
-                     module_calls::Make<M>(call, Placement{}, options, cuts,
-                                           static_cast<int>(i)));
-    modules.push_back(std::move(module));
-  }
-  return MeasureUnits(units, modules, request);
+  return MeasureUnits(
+      units,
+      [&](size_t unit) -> absl::StatusOr<std::shared_ptr<nn::Module>> {
+        return module_calls::Make<M>(call, Placement{}, options, cuts,
+                                     static_cast<int>(unit));
+      },
+      request);
 }
 
 // Measures the links from this worker to each of `workers`, one after the
@@ -166,8 +173,9 @@ absl::StatusOr<std::vector<std::vector<LinkCosts>>> ProfileLinks(
 // they will be in training, and then asks for their places and measures the
 // links. This takes about (repeats + 1)
 // times as long as a worker needs to train the rows of the request. Meanwhile
-// each worker holds the whole model, without an optimizer. `timeout` applies to
-// each call; returns the first error.
+// each worker holds the whole model, without an optimizer, or as much of it as
+// it has the memory for. `timeout` applies to each call; returns the first
+// error.
 template <typename M>
 absl::StatusOr<ClusterProfile> ProfileCluster(
     rpc::Agent& agent, const std::vector<std::string>& workers,

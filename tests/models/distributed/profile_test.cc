@@ -53,6 +53,10 @@ models::TransformerOptions SmallModel() {
           .seed = 3};
 }
 
+MakeUnit Given(std::vector<std::shared_ptr<nn::Module>> modules) {
+  return [modules = std::move(modules)](size_t unit) { return modules[unit]; };
+}
+
 class ProfileTest : public ::testing::Test {
  protected:
   ProfileTest() : cluster_(3, AddProfileTypes) {
@@ -172,7 +176,7 @@ TEST_F(ProfileTest, CountsWhatABackwardWaitsFor) {
   const ProfileRequest request = {.inputs = RandNormal({512, 64}, generator),
                                   .targets = RandInt(0, 4, {512}, generator),
                                   .rows = {512, 256}};
-  const auto profile = MeasureUnits(units, modules, request);
+  const auto profile = MeasureUnits(units, Given(modules), request);
   ASSERT_TRUE(profile.ok()) << profile.status();
   for (size_t at = 0; at < 2; ++at) {
     const auto rows = static_cast<double>(profile->rows[at]);
@@ -200,7 +204,7 @@ TEST_F(ProfileTest, AUnitWithoutAGradientCostsNoUsualTime) {
       std::make_unique<testing::DenseStage>(8, 8, true, 1),
       std::make_shared<DetachingStage>()};
   Generator generator(1);
-  const auto profile = MeasureUnits({"a", "b"}, modules,
+  const auto profile = MeasureUnits({"a", "b"}, Given(modules),
                                     {.inputs = RandNormal({4, 8}, generator),
                                      .targets = RandInt(0, 4, {4}, generator),
                                      .rows = {4}});
@@ -220,14 +224,14 @@ TEST_F(ProfileTest, LeavesOutSizesThatTheModelRefuses) {
   ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
                             .targets = RandInt(0, 4, {4}, generator),
                             .rows = {4, 1, 2}};
-  const auto profile = MeasureUnits({"a", "b"}, modules, request);
+  const auto profile = MeasureUnits({"a", "b"}, Given(modules), request);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_THAT(profile->rows, ElementsAre(2, 4));
   EXPECT_EQ(profile->least_rows, 2);
   request.rows = {1};
   EXPECT_THAT(
       std::string(
-          MeasureUnits({"a", "b"}, modules, request).status().message()),
+          MeasureUnits({"a", "b"}, Given(modules), request).status().message()),
       HasSubstr("batch_norm"));
 }
 
@@ -253,13 +257,75 @@ TEST_F(ProfileTest, LeavesOutSizesThatDoNotFit) {
   ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
                             .targets = RandInt(0, 4, {4}, generator),
                             .rows = {4, 1, 2}};
-  const auto profile = MeasureUnits({"a", "b"}, modules, request);
+  const auto profile = MeasureUnits({"a", "b"}, Given(modules), request);
   ASSERT_TRUE(profile.ok()) << profile.status();
   EXPECT_THAT(profile->rows, ElementsAre(1, 2));
   EXPECT_EQ(profile->least_rows, 1);
   request.rows = {4};
-  EXPECT_EQ(MeasureUnits({"a", "b"}, modules, request).status().code(),
+  EXPECT_EQ(MeasureUnits({"a", "b"}, Given(modules), request).status().code(),
             absl::StatusCode::kResourceExhausted);
+}
+
+// There is memory for so many of them at a time.
+class LargeStage final : public nn::Module {
+ public:
+  static absl::StatusOr<std::shared_ptr<nn::Module>> Make(int most, int in,
+                                                          int out) {
+    if (alive == most) return absl::ResourceExhaustedError("no memory for it");
+    return std::make_shared<LargeStage>(in, out);
+  }
+  LargeStage(int in, int out)
+      : linear_(MakeModule<nn::Linear>("linear", in, out, generator_)) {
+    most_alive = std::max(most_alive, ++alive);
+  }
+  ~LargeStage() override { --alive; }
+  Variable Forward(const Variable& x) override { return linear_.Forward(x); }
+
+  static inline int alive = 0, most_alive = 0;
+
+ private:
+  Generator generator_{1};
+  nn::Linear& linear_;
+};
+
+TEST_F(ProfileTest, MeasuresAModelThatIsLargerThanTheMemory) {
+  const std::vector<std::string> units = {"a", "b", "c", "d", "e"};
+  Generator generator(1);
+  const ProfileRequest request = {.inputs = RandNormal({4, 8}, generator),
+                                  .targets = RandInt(0, 4, {4}, generator),
+                                  .rows = {4, 2}};
+  for (int most : {5, 2, 1}) {
+    LargeStage::most_alive = 0;
+    const auto profile = MeasureUnits(
+        units,
+        [&](size_t unit) {
+          return LargeStage::Make(most, unit == 0 ? 8 : 16, unit == 4 ? 4 : 16);
+        },
+        request);
+    ASSERT_TRUE(profile.ok()) << profile.status();
+    EXPECT_EQ(LargeStage::most_alive, most);
+    EXPECT_EQ(LargeStage::alive, 0);
+    EXPECT_EQ(profile->units, units);
+    EXPECT_THAT(profile->parameter_bytes,
+                ElementsAre(9 * 16 * 4, 17 * 16 * 4, 17 * 16 * 4, 17 * 16 * 4,
+                            17 * 4 * 4));
+    EXPECT_THAT(profile->rows, ElementsAre(2, 4));
+    for (size_t at = 0; at < 2; ++at) {
+      ASSERT_EQ(profile->costs[at].size(), 5u);
+      for (size_t unit = 0; unit < 5; ++unit) {
+        const UnitCosts& costs = profile->costs[at][unit];
+        EXPECT_GT(costs.seconds.forward, 0);
+        EXPECT_GT(costs.seconds.weight_grad, 0);
+        EXPECT_GE(costs.seconds.input_grad, 0);
+        EXPECT_EQ(
+            costs.output_bytes,
+            unit < 4 ? static_cast<double>(profile->rows[at]) * 16 * 4 : 0);
+      }
+    }
+  }
+  const auto none = MeasureUnits(
+      units, [](size_t) { return LargeStage::Make(0, 8, 16); }, request);
+  EXPECT_EQ(none.status().message(), "no memory for it");
 }
 
 TEST_F(ProfileTest, APlanTrainsLikeOneProcess) {
