@@ -278,7 +278,8 @@ class Profiler {
     std::vector<std::shared_ptr<nn::Module>> modules;
     std::vector<double> bytes = profile_.parameter_bytes;
     for (size_t unit = begin; unit < end; ++unit) {
-      ASSIGN_OR_RETURN(modules.emplace_back(), make_(unit));
+      ASSIGN_OR_RETURN(modules.emplace_back(),
+                       CatchErrors([&] { return make_(unit); }));
       bytes.push_back(0);
       for (const Variable& parameter : modules.back()->Parameters())
         bytes.back() += static_cast<double>(parameter.tensor().nbytes());

@@ -271,7 +271,8 @@ class LargeStage final : public nn::Module {
  public:
   static absl::StatusOr<std::shared_ptr<nn::Module>> Make(int most, int in,
                                                           int out) {
-    if (alive == most) return absl::ResourceExhaustedError("no memory for it");
+    if (alive == most)
+      throw Error(absl::ResourceExhaustedError("no memory for it"));
     return std::make_shared<LargeStage>(in, out);
   }
   LargeStage(int in, int out)
