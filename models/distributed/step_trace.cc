@@ -54,12 +54,12 @@ std::vector<double> SharesOf(const std::vector<Span>& spans) {
   return shares;
 }
 
-// The times of one worker's instruction in milliseconds.
+// The times of one device's instruction in milliseconds.
 struct TimedParts {
   Instruction instruction;
   InstructionTime ms = {};
 };
-// Returns the times of one worker's instructions, in the order of its spans.
+// Returns the times of one device's instructions, in the order of its spans.
 std::vector<TimedParts> PartsOf(const std::vector<Span>& spans) {
   std::vector<TimedParts> parts;
   const std::vector<double> shares = SharesOf(spans);
@@ -84,6 +84,17 @@ double GapOf(std::vector<Span> spans) {
     if (gap >= 0) shortest = std::min(shortest, gap);
   }
   return std::isinf(shortest) ? 0 : shortest;
+}
+
+// Returns the times of all devices of all workers; empty unless all reports
+// have them.
+std::vector<StepTimes> TimesOf(const std::vector<GroupReport>& reports) {
+  std::vector<StepTimes> all;
+  for (const GroupReport& report : reports) {
+    if (report.times.empty()) return {};
+    all.insert(all.end(), report.times.begin(), report.times.end());
+  }
+  return all;
 }
 
 // The spans of instructions, by worker.
@@ -112,6 +123,10 @@ void StepTrace::Begin() {
 
 void StepTrace::BeginInOrder() {
   origin_ns_ = rpc::Tracer::Now();
+  // The times of several devices must begin together.
+  const Stream first = CurrentStream(devices_.front());
+  for (Device device : devices_) first.WaitFor(CurrentStream(device));
+  for (Device device : devices_) CurrentStream(device).WaitFor(first);
   for (Device device : devices_) {
     Event origin(device);
     origin.Record(CurrentStream(device));
@@ -141,6 +156,18 @@ std::vector<Span> StepTrace::Spans() const {
     spans.back().end_ms = timed.end.MillisecondsSince(origin);
   }
   return spans;
+}
+
+std::vector<StepTimes> StepTrace::Times() const {
+  const std::vector<Span> all = Spans();
+  std::vector<StepTimes> times;
+  for (Device device : devices_) {
+    std::vector<Span> there;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (timed_[i].device == device) there.push_back(all[i]);
+    times.push_back(TimesOf(there));
+  }
+  return times;
 }
 
 rpc::TraceLog StepTrace::Log() const {
@@ -213,23 +240,25 @@ CostMeter MeterOf(const std::vector<Span>& spans,
 }
 
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
+  const std::vector<StepTimes> all = TimesOf(reports);
+  if (all.empty()) return std::nullopt;
   double end = 0, busy = 0;
-  for (const GroupReport& report : reports) {
-    if (!report.times) return std::nullopt;
-    end = std::max(end, report.times->until_end);
-    busy += report.times->busy;
+  for (const StepTimes& times : all) {
+    end = std::max(end, times.until_end);
+    busy += times.busy;
   }
-  return 1 - busy / (end * static_cast<double>(reports.size()));
+  return 1 - busy / (end * static_cast<double>(all.size()));
 }
 
 std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports) {
+  const std::vector<StepTimes> all = TimesOf(reports);
+  if (all.empty()) return std::nullopt;
   double end = 0, awaited = 0;
-  for (const GroupReport& report : reports) {
-    if (!report.times) return std::nullopt;
-    end = std::max(end, report.times->until_end + report.times->awaited);
-    awaited += report.times->awaited;
+  for (const StepTimes& times : all) {
+    end = std::max(end, times.until_end + times.awaited);
+    awaited += times.awaited;
   }
-  return awaited / (end * static_cast<double>(reports.size()));
+  return awaited / (end * static_cast<double>(all.size()));
 }
 
 double BubbleOf(const std::vector<Span>& spans,

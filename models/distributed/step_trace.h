@@ -31,7 +31,7 @@ class StepTrace {
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // the one that the span times
-    std::optional<LinkEnds> link = {};  // to another worker, used by the copy
+    std::optional<LinkEnds> link = {};  // to another device, used by the copy
   };
 
   explicit StepTrace(const std::vector<Device>& devices);
@@ -48,6 +48,9 @@ class StepTrace {
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
+  // Waits for the timed work. Returns what a worker reports of its program,
+  // which began when the trace did: the times of each of the trace's devices.
+  std::vector<StepTimes> Times() const;
   // As Spans, but by the host's clock, with a track for each name.
   rpc::TraceLog Log() const;
 
@@ -66,8 +69,7 @@ class StepTrace {
 // The share of the time of copies during which some device computes.
 double OverlappedShare(const std::vector<StepTrace::Span>& spans);
 
-// Returns what one worker reports of its program, which began when the trace
-// did.
+// Returns the times of one device, whose spans these are.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
 
 // Collects the milliseconds of the instructions, of micro-batches of these
@@ -76,11 +78,11 @@ CostMeter MeterOf(const std::vector<StepTrace::Span>& spans,
                   const std::vector<int>& worker_of_stage,
                   const std::vector<double>& sizes);
 
-// The mean worker's idle share of the time until the last worker ends; nullopt
+// The mean device's idle share of the time until the last worker ends; nullopt
 // unless all reports have times.
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
 // The share of the time until the last worker has all gradients of its replicas
-// in which the mean worker waits for those of others after its last
+// in which the mean device waits for those of others after its last
 // instruction; nullopt unless all reports have times.
 std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports);
 // The mean worker's idle share of the time between the begin of the first
