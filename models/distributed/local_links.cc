@@ -61,7 +61,7 @@ void LocalLinks::SendThrough(LinkWindow& window, int stage, int micro_batch,
   if (options_.trace == nullptr) return send();
   const Stream copy_stream = window.CopyStream();
   copy_stream.WaitFor(CurrentStream(copy_stream.device()));
-  options_.trace->Time({.name = absl::StrCat("copy ", micro_batch),
+  options_.trace->Time({.name = absl::StrCat(StepTrace::kCopyOf, micro_batch),
                         .kind = StepTrace::Kind::kCopy,
                         .track = absl::StrCat("stage ", stage_, " to ", stage),
                         .link = LinkEnds{stage_, stage}},
@@ -116,7 +116,7 @@ Tensor LocalLinks::Send(int to, int micro_batch, const Tensor& value,
       copy();
     } else {
       options_.trace->Time(
-          {.name = absl::StrCat("copy ", micro_batch),
+          {.name = absl::StrCat(StepTrace::kCopyOf, micro_batch),
            .kind = StepTrace::Kind::kCopy,
            .track = absl::StrCat(source.ToString(), " to ", target.ToString()),
            .link = LinkEnds{stage_, to}},

@@ -455,7 +455,7 @@ absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
 int Pipeline::warm_up_steps() const {
   // One step learns the values' shapes, and the one after it is recorded.
   const int recorded = places_.on_gpus && options_.graph ? 2 : 0;
-  const int first = recorded + 1;
+  const int first = recorded + 1 + (places_.on_gpus ? kTimedFirst : 0);
   return options_.schedule.name == "auto" ? first + 1 + recorded : first;
 }
 

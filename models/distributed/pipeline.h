@@ -161,7 +161,7 @@ class Pipeline {
   // wait for the end of a timed step, only the first steps and a few later ones
   // are.
   static constexpr bool IsTimed(bool on_gpus, int64_t before) {
-    return !on_gpus || before < 8 || before % 64 == 0;
+    return !on_gpus || before < kTimedFirst || before % 64 == 0;
   }
   // Runs forward and backward of one batch; the first dimension of inputs and
   // targets is its rows. Gradients are left in `ctx`, for an optimizer. After
@@ -258,7 +258,7 @@ class Pipeline {
 
   // Returns how many training steps of a batch size come before the following
   // ones are alike: by then algorithms are chosen, windows and recordings are
-  // made, and "auto" has its final order.
+  // made, "auto" has its final order, and GPUs are no longer timed in each.
   int warm_up_steps() const;
 
   // Returns the schedule of the last training step; null before the first.
@@ -292,6 +292,7 @@ class Pipeline {
   void set_split_size(int64_t rows);
 
  private:
+  static constexpr int kTimedFirst = 8;
   // The schedule for one batch size, and what training steps of that size have
   // measured.
   struct Ordered {

@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace baton::dist {
 namespace {
 
@@ -97,19 +99,6 @@ std::vector<StepTimes> TimesOf(const std::vector<GroupReport>& reports) {
   return all;
 }
 
-// The spans of instructions, by worker.
-std::map<int, std::vector<Span>> ByWorker(
-    const std::vector<Span>& spans, const std::vector<int>& worker_of_stage) {
-  std::map<int, std::vector<Span>> of_worker;
-  for (int worker : worker_of_stage) of_worker[worker];
-  for (const Span& span : spans) {
-    if (!span.instruction) continue;
-    const auto stage = static_cast<size_t>(span.instruction->stage);
-    of_worker[worker_of_stage[stage]].push_back(span);
-  }
-  return of_worker;
-}
-
 }  // namespace
 
 StepTrace::StepTrace(const std::vector<Device>& devices) : devices_(devices) {
@@ -185,18 +174,23 @@ rpc::TraceLog StepTrace::Log() const {
   return log;
 }
 
-double OverlappedShare(const std::vector<Span>& spans) {
-  std::vector<Span> compute;
-  for (const Span& span : spans) {
-    if (span.kind == StepTrace::Kind::kCompute) compute.push_back(span);
+CopiesTime CopiesOf(const rpc::TraceLog& log) {
+  std::vector<Span> compute, copies;
+  for (const rpc::TraceEvent& event : log.events) {
+    if (event.kind != rpc::TraceEvent::Kind::kSpan) continue;
+    const Span span = {.begin_ms = 1e-6 * static_cast<double>(event.begin_ns),
+                       .end_ms = 1e-6 * static_cast<double>(event.end_ns)};
+    if (ParseInstruction(event.name)) compute.push_back(span);
+    if (absl::StartsWith(event.name, StepTrace::kCopyOf))
+      copies.push_back(span);
   }
-  double copied = 0, overlapped = 0;
-  for (const Span& span : spans) {
-    if (span.kind != StepTrace::Kind::kCopy) continue;
-    copied += span.end_ms - span.begin_ms;
-    overlapped += Covered(span.begin_ms, span.end_ms, compute);
+  CopiesTime found;
+  for (const Span& copy : copies) {
+    found.ms += copy.end_ms - copy.begin_ms;
+    found.overlapped += Covered(copy.begin_ms, copy.end_ms, compute);
   }
-  return copied > 0 ? overlapped / copied : 0;
+  if (found.ms > 0) found.overlapped /= found.ms;
+  return found;
 }
 
 StepTimes TimesOf(const std::vector<Span>& spans) {
@@ -224,21 +218,6 @@ StepTimes TimesOf(const std::vector<Span>& spans) {
   return times;
 }
 
-CostMeter MeterOf(const std::vector<Span>& spans,
-                  const std::vector<int>& worker_of_stage,
-                  const std::vector<double>& sizes) {
-  CostMeter meter(worker_of_stage.size());
-  for (const auto& [worker, own] : ByWorker(spans, worker_of_stage)) {
-    for (const auto& [instruction, ms] : PartsOf(own)) {
-      meter.Add(instruction,
-                sizes[static_cast<size_t>(instruction.micro_batch)], ms.all,
-                ms.tail);
-    }
-    meter.AddGap(GapOf(own));
-  }
-  return meter;
-}
-
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
   const std::vector<StepTimes> all = TimesOf(reports);
   if (all.empty()) return std::nullopt;
@@ -259,21 +238,6 @@ std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports) {
     awaited += times.awaited;
   }
   return awaited / (end * static_cast<double>(all.size()));
-}
-
-double BubbleOf(const std::vector<Span>& spans,
-                const std::vector<int>& worker_of_stage) {
-  const auto of_worker = ByWorker(spans, worker_of_stage);
-  double begin = std::numeric_limits<double>::infinity(), end = -begin;
-  for (const auto& [worker, own] : of_worker) {
-    for (const Span& span : own) {
-      begin = std::min(begin, span.begin_ms);
-      end = std::max(end, span.end_ms);
-    }
-  }
-  double busy = 0;
-  for (const auto& [worker, own] : of_worker) busy += Covered(begin, end, own);
-  return 1 - busy / ((end - begin) * static_cast<double>(of_worker.size()));
 }
 
 }  // namespace baton::dist

@@ -24,6 +24,7 @@ class StepTrace {
  public:
   // kWait: for values of another stage; kReduce: for gradients of replicas.
   enum class Kind { kCompute, kCopy, kWait, kReduce };
+  static constexpr char kCopyOf[] = "copy ";  // begins the names of copies
   struct Span {
     std::string name = {};
     Kind kind = Kind::kCompute;
@@ -66,17 +67,17 @@ class StepTrace {
   std::vector<Timed> timed_;
 };
 
-// The share of the time of copies during which some device computes.
-double OverlappedShare(const std::vector<StepTrace::Span>& spans);
+// The copies of a step, and the share of their time during which some device
+// computes.
+struct CopiesTime {
+  double ms = 0;
+  double overlapped = 0;
+};
+// Returns those of a log, which may also have other events.
+CopiesTime CopiesOf(const rpc::TraceLog& log);
 
 // Returns the times of one device, whose spans these are.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
-
-// Collects the milliseconds of the instructions, of micro-batches of these
-// sizes, and what came between.
-CostMeter MeterOf(const std::vector<StepTrace::Span>& spans,
-                  const std::vector<int>& worker_of_stage,
-                  const std::vector<double>& sizes);
 
 // The mean device's idle share of the time until the last worker ends; nullopt
 // unless all reports have times.
@@ -85,9 +86,5 @@ std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
 // in which the mean device waits for those of others after its last
 // instruction; nullopt unless all reports have times.
 std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports);
-// The mean worker's idle share of the time between the begin of the first
-// instruction and the end of the last one.
-double BubbleOf(const std::vector<StepTrace::Span>& spans,
-                const std::vector<int>& worker_of_stage);
 
 }  // namespace baton::dist

@@ -42,17 +42,32 @@ TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
 }
 
 TEST(StepTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
-  using Span = StepTrace::Span;
-  const Span copy = {"c", Kind::kCopy, "x", 10, 20};
-  EXPECT_EQ(OverlappedShare({}), 0);
-  EXPECT_EQ(OverlappedShare({copy}), 0);
+  struct Work {
+    const char* name;
+    int64_t begin_ms, end_ms;
+  };
+  const auto copies_of = [](const std::vector<Work>& all) {
+    rpc::TraceLog log;
+    for (const auto& [name, begin_ms, end_ms] : all) {
+      rpc::TraceEvent& event = log.events.emplace_back();
+      event.name = name;
+      event.begin_ns = begin_ms * 1'000'000;
+      event.end_ns = end_ms * 1'000'000;
+    }
+    return CopiesOf(log);
+  };
+  EXPECT_EQ(copies_of({}).ms, 0);
+  EXPECT_EQ(copies_of({{"copy 0", 10, 20}}).overlapped, 0);
   // 2 ms before, 3 ms within, of which another device shares one.
-  EXPECT_DOUBLE_EQ(OverlappedShare({copy,
-                                    {"a", Kind::kCompute, "y", 8, 12},
-                                    {"b", Kind::kCompute, "y", 14, 17},
-                                    {"d", Kind::kCompute, "z", 16, 17}}),
-                   0.5);
-  EXPECT_DOUBLE_EQ(OverlappedShare({copy, {"a", Kind::kCompute, "y", 0, 100}}),
+  const CopiesTime copies = copies_of({{"copy 0", 10, 20},
+                                       {"0F0", 8, 12},
+                                       {"1BW0", 14, 17},
+                                       {"2F1", 16, 17},
+                                       {"await 2F1", 10, 16},
+                                       {"conv", 0, 100}});
+  EXPECT_DOUBLE_EQ(copies.ms, 10);
+  EXPECT_DOUBLE_EQ(copies.overlapped, 0.5);
+  EXPECT_DOUBLE_EQ(copies_of({{"copy 0", 10, 20}, {"0F0", 0, 100}}).overlapped,
                    1);
 }
 
