@@ -41,7 +41,7 @@ struct PipelineSettings {
   dist::Loss loss = dist::Loss::kMse;
   bool recompute = false;
   int at_once = 1;       // micro-batches that a GPU works on at once
-  bool overlap = false;  // DevicePipelineOptions::overlap
+  bool overlap = false;  // PipelineOptions::overlap
   bool graph = true;     // record and replay on GPUs
   bool deferred_batch_norm = false;
   // The paths that links between workers may have; empty: any.

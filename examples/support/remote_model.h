@@ -59,8 +59,10 @@ class RemoteModel final : public Trainable {
     std::vector<int64_t> micro_batches = {};  // replaces split_size
     int compute_threads = 0;  // per stage; 0: the worker's own setting
     // Places all stages at the first worker, on its devices in turn. The
-    // schedule then is gpipe, whatever the settings say.
+    // schedule then is gpipe, whatever the settings say, unless `devices` names
+    // the devices to use.
     bool local = false;
+    std::vector<Device> devices = {};
     // Trains without a pipeline: the trainer calls the forward of one stage
     // after the other, computes the loss and runs a distributed backward. With
     // settings.graph, stages on GPUs are replayed.
@@ -89,6 +91,7 @@ class RemoteModel final : public Trainable {
   }
   int warm_up_steps() const override { return pipeline().warm_up_steps(); }
   std::vector<Detail> Details() const override;
+  int64_t KernelsReplayed() const { return pipeline().KernelsReplayed(); }
   // Returns those of all copies.
   absl::StatusOr<std::vector<dist::PipelineLink>> Links() const override {
     std::vector<dist::PipelineLink> all;
@@ -229,14 +232,18 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
                               const PipelineSettings& settings,
                               const Options& options) const
     -> absl::StatusOr<Copy> {
-  const bool ordered = pipelined_ && !options.local;
+  const bool ordered =
+      pipelined_ && (!options.local || !options.devices.empty());
+  const dist::ScheduleChoice schedule =
+      ordered ? settings.schedule : dist::ScheduleChoice();
   Copy copy;
-  ASSIGN_OR_RETURN(copy.stages,
-                   options.local
-                       ? MakeLocalStages<M>(agent_, workers.front(), spec.model,
-                                            options.cuts)
-                       : MakeStages<M>(agent_, workers, spec.model,
-                                       settings.schedule, options.cuts));
+  ASSIGN_OR_RETURN(
+      copy.stages,
+      options.local
+          ? MakeLocalStages<M>(agent_, workers.front(), options.devices,
+                               spec.model, schedule, options.cuts)
+          : MakeStages<M>(agent_, workers, spec.model, settings.schedule,
+                          options.cuts));
   std::vector<dist::ParameterSource> sources;
   for (const StageHandle& stage : copy.stages)  // by names in the whole model
     sources.push_back(dist::ParameterSource(stage).Named(""));
@@ -250,7 +257,7 @@ auto RemoteModel<M>::MakeCopy(const std::vector<std::string>& workers,
       spec,
       {.split_size = options.split_size,
        .micro_batches = options.micro_batches,
-       .schedule = ordered ? settings.schedule : dist::ScheduleChoice(),
+       .schedule = schedule,
        .loss = settings.loss,
        .routes = spec.routes ? spec.routes(static_cast<int>(copy.stages.size()))
                              : std::vector<dist::StageRoute>(),
@@ -410,9 +417,13 @@ absl::StatusOr<double> RemoteModel<M>::CallStages(const TrainingBatch& batch) {
 
 template <typename M>
 std::vector<Detail> RemoteModel<M>::Details() const {
+  std::vector<Detail> details;
+  if (const int64_t kernels = KernelsReplayed(); kernels > 0)
+    details.push_back({"kernels_per_step", kernels});
   const absl::StatusOr<dist::PipelineTiming> timing = pipeline().Timing();
-  if (!pipelined_ || !timing.ok()) return {};
-  std::vector<Detail> details = DetailsOf(*timing);
+  if (!pipelined_ || !timing.ok()) return details;
+  const std::vector<Detail> figures = DetailsOf(*timing);
+  details.insert(details.end(), figures.begin(), figures.end());
   const std::string why_not = pipeline().WhyNotRecorded();
   if (!why_not.empty()) details.push_back({"why_not_recorded", why_not});
   if (copies_.size() == 1) return details;

@@ -42,19 +42,27 @@ absl::StatusOr<std::vector<dist::Module<M>>> MakeStages(
   return WaitAll(making).Await(kNoLimit);
 }
 
-// As above, but makes all stages at one worker, on its devices in turn.
+// As above, but makes all stages at one worker, on the devices where the
+// schedule places them. No devices: all of the worker's.
 template <typename M>
 absl::StatusOr<std::vector<dist::Module<M>>> MakeLocalStages(
-    rpc::Agent& agent, const std::string& worker,
+    rpc::Agent& agent, const std::string& worker, std::vector<Device> devices,
     const dist::profile_calls::OptionsOf<M>& model,
+    const dist::ScheduleChoice& schedule,
     const std::vector<std::string>& cuts) {
-  ASSIGN_OR_RETURN(const std::vector<Device> devices,
-                   dist::DevicesOf(agent, worker).Await(kNoLimit));
+  if (devices.empty()) {
+    ASSIGN_OR_RETURN(devices, dist::DevicesOf(agent, worker).Await(kNoLimit));
+  }
+  const int count = static_cast<int>(cuts.size()) + 1;
+  ASSIGN_OR_RETURN(
+      const std::vector<int> placed,
+      dist::PlaceStages(schedule, count, static_cast<int>(devices.size())));
   std::vector<Future<dist::Module<M>>> making;
-  for (size_t i = 0; i <= cuts.size(); ++i) {
+  for (int i = 0; i < count; ++i) {
+    const auto device = static_cast<size_t>(placed[static_cast<size_t>(i)]);
     making.push_back(dist::Module<M>::Create(
-        agent, worker, dist::Placement{.device = devices[i % devices.size()]},
-        model, cuts, static_cast<int>(i)));
+        agent, worker, dist::Placement{.device = devices[device]}, model, cuts,
+        i));
   }
   return WaitAll(making).Await(kNoLimit);
 }

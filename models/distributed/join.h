@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "rpc/agent.h"
 #include "rpc/cluster.h"
 #include "rpc/registry.h"
+#include "rpc/transports/in_process.h"
 
 namespace baton::dist {
 
@@ -34,13 +36,18 @@ void RegisterPart(rpc::Registry& registry) {
   }
 }
 
+// Returns InvalidArgument if the registry has a part of the stock already.
+inline absl::Status AddStock(rpc::Registry& registry) {
+  RETURN_IF_ERROR(registry.status());
+  RegisterStock(registry);
+  return Annotate(registry.status(),
+                  "dist::Join registers all of dist::RegisterStock");
+}
+
 // As Join, with `registry` in addition to the stock.
 inline absl::StatusOr<std::unique_ptr<rpc::Agent>> JoinWithStock(
     rpc::ClusterOptions options, rpc::Registry registry) {
-  RETURN_IF_ERROR(registry.status());
-  RegisterStock(registry);
-  RETURN_IF_ERROR(Annotate(registry.status(),
-                           "dist::Join registers all of dist::RegisterStock"));
+  RETURN_IF_ERROR(AddStock(registry));
   options.agent.on_start =
       [then = std::move(options.agent.on_start)](rpc::Agent& agent) {
         AttachStock(agent);
@@ -65,6 +72,35 @@ absl::StatusOr<std::unique_ptr<rpc::Agent>> Join(rpc::ClusterOptions options,
                                                  rpc::Registry registry = {}) {
   (RegisterPart<Parts>(registry), ...);
   return JoinWithStock(std::move(options), std::move(registry));
+}
+
+// Makes this process a cluster of its own, which nobody can join: a trainer
+// that is its only worker. Modules are on `device`, in `dtype`, unless their
+// Placement says otherwise, so that a pipeline can have its stages on several
+// devices of this process:
+//
+//   ASSIGN_OR_RETURN(const auto agent, dist::Alone<Front, Back>());
+//   const std::string self = agent->self().name;
+//   auto front = dist::Module<Front>::Create(
+//       *agent, self, dist::Placement{.device = Device::Cuda(0)}, options);
+//
+// Errors are those of rpc::Agent::Start.
+template <typename... Parts>
+absl::StatusOr<std::unique_ptr<rpc::Agent>> Alone(Device device = Device::Cpu(),
+                                                  DType dtype = DType::kF32) {
+  rpc::Registry registry;
+  (RegisterPart<Parts>(registry), ...);
+  RETURN_IF_ERROR(AddStock(registry));
+  auto transport = rpc::InProcessNetwork().NewTransport();
+  rpc::AgentOptions options;
+  options.self = {.name = "trainer",
+                  .rank = rpc::Rank{0},
+                  .incarnation = 1,
+                  .address = transport->address(),
+                  .compute = {.device = device, .dtype = dtype}};
+  options.on_start = AttachStock;
+  return rpc::Agent::Start(std::move(options), std::move(registry),
+                           std::move(transport));
 }
 
 }  // namespace baton::dist

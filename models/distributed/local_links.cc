@@ -61,7 +61,7 @@ void LocalLinks::SendThrough(LinkWindow& window, int stage, int micro_batch,
   if (options_.trace == nullptr) return send();
   const Stream copy_stream = window.CopyStream();
   copy_stream.WaitFor(CurrentStream(copy_stream.device()));
-  options_.trace->Time({.name = absl::StrCat("copy ", micro_batch),
+  options_.trace->Time({.name = absl::StrCat(StepTrace::kCopyOf, micro_batch),
                         .kind = StepTrace::Kind::kCopy,
                         .track = absl::StrCat("stage ", stage_, " to ", stage),
                         .link = LinkEnds{stage_, stage}},
@@ -74,7 +74,8 @@ void LocalLinks::SendOutputs(int target, int micro_batch,
     return SendThrough(*window, target, micro_batch, outputs);
   LocalLinks& user = At(target);
   user.inputs_[{stage_, micro_batch}] = {
-      SendAll(micro_batch, outputs.values, user.streams_.Forward(micro_batch)),
+      SendAll(target, micro_batch, outputs.values,
+              user.streams_.Forward(micro_batch)),
       outputs.constants};
 }
 
@@ -83,20 +84,20 @@ void LocalLinks::SendGradients(int source, int micro_batch, Values gradients) {
     return SendThrough(*window, source, micro_batch,
                        {std::move(gradients), {}});
   LocalLinks& user = At(source);
-  user.gradients_[{stage_, micro_batch}] =
-      SendAll(micro_batch, gradients, user.streams_.Backward(micro_batch));
+  user.gradients_[{stage_, micro_batch}] = SendAll(
+      source, micro_batch, gradients, user.streams_.Backward(micro_batch));
 }
 
-Values LocalLinks::SendAll(int micro_batch, const Values& values,
+Values LocalLinks::SendAll(int to, int micro_batch, const Values& values,
                            const Stream& user) const {
   Values arrived;
   for (const Tensor& value : values)
-    arrived.push_back(value.defined() ? Send(micro_batch, value, user)
+    arrived.push_back(value.defined() ? Send(to, micro_batch, value, user)
                                       : Tensor());
   return arrived;
 }
 
-Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
+Tensor LocalLinks::Send(int to, int micro_batch, const Tensor& value,
                         const Stream& user) const {
   const Device source = device(), target = user.device();
   if (source == target) return value;
@@ -115,9 +116,10 @@ Tensor LocalLinks::Send(int micro_batch, const Tensor& value,
       copy();
     } else {
       options_.trace->Time(
-          {.name = absl::StrCat("copy ", micro_batch),
+          {.name = absl::StrCat(StepTrace::kCopyOf, micro_batch),
            .kind = StepTrace::Kind::kCopy,
-           .track = absl::StrCat(source.ToString(), " to ", target.ToString())},
+           .track = absl::StrCat(source.ToString(), " to ", target.ToString()),
+           .link = LinkEnds{stage_, to}},
           copy_stream, copy);
     }
   }

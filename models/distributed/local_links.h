@@ -27,13 +27,17 @@ class LocalLinks final : public StageLinks {
     bool copy_streams = true;
     StepTrace* trace = nullptr;  // times copies
     WindowMap windows = {};      // to stages that are not in `all`
+    // Other links of the step: when they end, so do these. Null: none.
+    const StageLinks* others = nullptr;
   };
   // The links of a stage that uses these streams. `all` has the links of the
   // thread's stages, by stage, and must outlive this object.
   LocalLinks(int stage, StageStreams streams, std::map<int, LocalLinks>& all,
              Options options);
 
-  absl::Status ended() const override { return absl::OkStatus(); }
+  absl::Status ended() const override {
+    return options_.others ? options_.others->ended() : absl::OkStatus();
+  }
   bool MayWait(int stage) const override { return WindowTo(stage) != nullptr; }
   absl::StatusOr<Outputs> TakeInputs(int source, int micro_batch) override;
   absl::StatusOr<Values> TakeGradients(int target, int micro_batch) override;
@@ -52,10 +56,12 @@ class LocalLinks final : public StageLinks {
   void SendThrough(LinkWindow& window, int stage, int micro_batch,
                    const Outputs& outputs) const;
   Device device() const { return streams_.forward.front().device(); }
-  // Copies `values` to the device of `user`, the stream that will use them.
-  Values SendAll(int micro_batch, const Values& values,
+  // Copies `values` to the device of `user`, the stream of stage `to` that will
+  // use them.
+  Values SendAll(int to, int micro_batch, const Values& values,
                  const Stream& user) const;
-  Tensor Send(int micro_batch, const Tensor& value, const Stream& user) const;
+  Tensor Send(int to, int micro_batch, const Tensor& value,
+              const Stream& user) const;
 
   const int stage_;
   const StageStreams streams_;

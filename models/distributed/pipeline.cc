@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -47,23 +48,29 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
 
-// Workers are numbered from 0 in the order in which the stages first name them.
-std::vector<int> WorkersOf(const std::vector<StageModule>& modules) {
+// Numbers what the stages name from 0 in the order of the first mentions.
+std::vector<int> NumbersOf(const std::vector<std::string>& named) {
   std::map<std::string, int> numbers;
-  std::vector<int> workers;
-  for (const StageModule& module : modules) {
+  std::vector<int> of_stages;
+  for (const std::string& name : named) {
     const int next = static_cast<int>(numbers.size());
-    workers.push_back(
-        numbers.try_emplace(module.owner().name, next).first->second);
+    of_stages.push_back(numbers.try_emplace(name, next).first->second);
   }
-  return workers;
+  return of_stages;
 }
 
-// Returns an error for an impossible schedule before anything is made.
+std::vector<int> WorkersOf(const std::vector<StageModule>& modules) {
+  std::vector<std::string> names;
+  for (const StageModule& module : modules)
+    names.push_back(module.owner().name);
+  return NumbersOf(names);
+}
+
+// Returns an error for an impossible schedule.
 absl::Status CheckChoice(const ScheduleChoice& choice,
-                         const std::vector<int>& worker_of_stage) {
+                         const std::vector<int>& device_of_stage) {
   Workload work;
-  work.worker_of_stage = worker_of_stage;
+  work.worker_of_stage = device_of_stage;
   if (choice.given) work.micro_batches = choice.given->micro_batches();
   return MakeSchedule(choice, work).status();
 }
@@ -102,21 +109,18 @@ void RegisterPipeline(rpc::Registry& registry) {
 
 Pipeline::Pipeline(const PipelineOptions& options,
                    std::vector<RRef<Stage>> stages,
-                   std::vector<RRef<StageGroup>> groups,
-                   std::vector<int> worker_of_stage, bool on_gpus)
+                   std::vector<RRef<StageGroup>> groups, Places places)
     : options_(options),
       stages_(std::move(stages)),
       groups_(std::move(groups)),
-      worker_of_stage_(std::move(worker_of_stage)),
-      on_gpus_(on_gpus),
+      places_(std::move(places)),
       loss_scale_(options.loss_scale ? options.loss_scale->scale : 0) {}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
     const std::vector<StageModule>& modules) {
   RETURN_IF_ERROR(CheckOptions(options, modules.size()));
-  std::vector<int> workers = WorkersOf(modules);
-  RETURN_IF_ERROR(CheckChoice(options.schedule, workers));
+  const std::vector<int> workers = WorkersOf(modules);
   // From last to first, because each stage needs the later ones.
   std::vector<RRef<Stage>> stages(modules.size());
   ASSIGN_OR_RETURN(std::optional<RRef<StageLoss>> loss,
@@ -144,16 +148,33 @@ absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
   }
   ASSIGN_OR_RETURN(auto groups,
                    MakeGroups(agent, stages, workers, options.compute_threads));
+  ASSIGN_OR_RETURN(Places places, PlacesOf(groups, workers));
+  RETURN_IF_ERROR(CheckChoice(options.schedule, places.device_of_stage));
   PipelineOptions kept = options;
   kept.step_timeout =
       std::min<std::chrono::milliseconds>(kept.step_timeout, kLongestStep);
-  std::vector<Future<bool>> asked;
-  for (const RRef<StageGroup>& group : groups)
-    asked.push_back(group.Async<&StageGroup::HasGpu>());
-  ASSIGN_OR_RETURN(const auto on_gpu, WaitAll(asked).Await(kNoLimit));
-  const bool on_gpus = absl::c_linear_search(on_gpu, true);
   return std::unique_ptr<Pipeline>(new Pipeline(
-      kept, std::move(stages), std::move(groups), std::move(workers), on_gpus));
+      kept, std::move(stages), std::move(groups), std::move(places)));
+}
+
+absl::StatusOr<Pipeline::Places> Pipeline::PlacesOf(
+    const std::vector<RRef<StageGroup>>& groups,
+    const std::vector<int>& worker_of_stage) {
+  std::vector<Future<std::vector<Device>>> asked;
+  for (const RRef<StageGroup>& group : groups)
+    asked.push_back(group.Async<&StageGroup::Devices>());
+  ASSIGN_OR_RETURN(const auto devices, WaitAll(asked).Await(kNoLimit));
+  Places places{worker_of_stage, {}};
+  std::vector<size_t> next(groups.size(), 0);
+  std::vector<std::string> names;
+  for (const int number : worker_of_stage) {
+    const auto worker = static_cast<size_t>(number);
+    const Device device = devices[worker].at(next[worker]++);
+    names.push_back(absl::StrCat(number, " ", device.ToString()));
+    places.on_gpus |= device.is_cuda();
+  }
+  places.device_of_stage = NumbersOf(names);
+  return places;
 }
 
 absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
@@ -175,6 +196,7 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
     plan.at_once = options_.at_once;
     plan.overlap = options_.overlap;
   }
+  plan.copy_streams = options_.copy_streams;
   plan.training = training;
   plan.loss = targets.defined() ? options_.loss.kind() : Loss::kNone;
   return plan;
@@ -182,7 +204,7 @@ absl::StatusOr<StepPlan> Pipeline::PlanFor(const BatchInputs& inputs,
 
 Workload Pipeline::WorkFor(const StepPlan& plan) const {
   Workload work;
-  work.worker_of_stage = worker_of_stage_;
+  work.worker_of_stage = places_.device_of_stage;
   work.sizes = GroupSizes(SplitRows(plan.rows, plan.micro_batches),
                           static_cast<size_t>(plan.at_once));
   work.micro_batches = static_cast<int>(work.sizes.size());
@@ -213,6 +235,23 @@ absl::StatusOr<Pipeline::Ordered*> Pipeline::OrderedFor(const StepPlan& plan) {
   return &ordered;
 }
 
+absl::StatusOr<std::vector<Program>> Pipeline::ProgramsOf(
+    const Schedule& schedule, const Workload& work,
+    const StepPlan& plan) const {
+  // A value sent by one device is taken before the same device sends again.
+  ASSIGN_OR_RETURN(const Simulation predicted, Simulate(schedule, work));
+  std::vector<Program> programs(groups_.size());
+  for (const TimedInstruction& timed : predicted.order) {
+    const auto stage = static_cast<size_t>(timed.instruction.stage);
+    programs[static_cast<size_t>(places_.worker_of_stage[stage])].push_back(
+        timed.instruction);
+  }
+  for (Program& program : programs)
+    program = Ungrouped(program, plan.at_once,
+                        static_cast<int>(plan.micro_batches.size()));
+  return programs;
+}
+
 void Pipeline::Learn(const std::vector<GroupReport>& reports,
                      Ordered& ordered) {
   if (++ordered.steps < kUsualSteps) return;
@@ -221,22 +260,28 @@ void Pipeline::Learn(const std::vector<GroupReport>& reports,
   if (const std::optional<double> awaited = AwaitedOf(reports))
     ordered.awaited.push_back(*awaited);
   const std::vector<double> sizes = GroupSizes(ordered.rows);
-  if (reports.front().times)
-    ordered.meter.AddStart(reports.front().times->until_begin);
   for (size_t worker = 0; worker < reports.size(); ++worker) {
-    if (!reports[worker].times) continue;
-    ordered.meter.AddGap(reports[worker].times->gap);
-    const Program program =
-        Ungrouped(ordered.schedule.workers[worker], options_.at_once,
-                  static_cast<int>(ordered.rows.size()));
-    const auto& times = reports[worker].times->instructions;
-    for (size_t i = 0; i < std::min(program.size(), times.size()); ++i) {
-      ordered.meter.Add(program[i],
-                        sizes[static_cast<size_t>(program[i].micro_batch)],
-                        times[i].all, times[i].tail);
+    std::set<int> devices;
+    for (size_t i = 0; i < stages_.size(); ++i) {
+      if (places_.worker_of_stage[i] == static_cast<int>(worker))
+        devices.insert(places_.device_of_stage[i]);
     }
-    for (const CopyTime& copy : reports[worker].times->copies)
-      ordered.meter.AddCopy(copy.ends.from, copy.ends.to, copy.seconds);
+    auto device = devices.begin();
+    for (const StepTimes& times : reports[worker].times) {
+      if (*device == 0) ordered.meter.AddStart(times.until_begin);
+      ordered.meter.AddGap(times.gap);
+      const Program program =
+          Ungrouped(ordered.schedule.workers[static_cast<size_t>(*device++)],
+                    options_.at_once, static_cast<int>(ordered.rows.size()));
+      const size_t timed = std::min(program.size(), times.instructions.size());
+      for (size_t i = 0; i < timed; ++i) {
+        ordered.meter.Add(
+            program[i], sizes[static_cast<size_t>(program[i].micro_batch)],
+            times.instructions[i].all, times.instructions[i].tail);
+      }
+      for (const CopyTime& copy : times.copies)
+        ordered.meter.AddCopy(copy.ends.from, copy.ends.to, copy.seconds);
+    }
   }
 }
 
@@ -257,8 +302,10 @@ void Pipeline::LearnWindows(const std::vector<GroupReport>& reports,
 
 void Pipeline::LearnRecordings(const std::vector<GroupReport>& reports,
                                Told& told) {
+  told.kernels = 0;
   for (const GroupReport& report : reports) {
     if (!report.why_not_recorded.has_value()) return;
+    told.kernels += report.kernels;
     if (report.why_not_recorded->empty()) continue;
     told.recording = Told::Recording::kRefused;
     told.why_not_recorded = *report.why_not_recorded;
@@ -309,14 +356,26 @@ void Pipeline::AdaptScale(bool overflowed) {
   good_steps_ = 0;
 }
 
-std::string Pipeline::WhyNotRecorded() const {
-  if (!on_gpus_) return "";
-  if (!options_.graph || options_.windows == Windows::kOff)
-    return "the pipeline's options say not to";
+const Pipeline::Told* Pipeline::LastTrained() const {
   const auto last = absl::c_find_if(told_, [this](const Told& told) {
     return told.plan.id == last_trained_;
   });
-  if (last == told_.end()) return "no step has trained";
+  return last == told_.end() ? nullptr : &*last;
+}
+
+int64_t Pipeline::KernelsReplayed() const {
+  const Told* last = LastTrained();
+  return last != nullptr && last->recording == Told::Recording::kMade
+             ? last->kernels
+             : 0;
+}
+
+std::string Pipeline::WhyNotRecorded() const {
+  if (!places_.on_gpus) return "";
+  if (!options_.graph || options_.windows == Windows::kOff)
+    return "the pipeline's options say not to";
+  const Told* last = LastTrained();
+  if (last == nullptr) return "no step has trained";
   if (last->recording == Told::Recording::kMade) return "";
   if (!last->plan.steps) return "the step does not include the optimizer's";
   if (!last->why_not_recorded.empty()) return last->why_not_recorded;
@@ -353,8 +412,7 @@ absl::Status Pipeline::MakeReplicas(rpc::Agent& agent,
       absl::StrCat("replicas ", ++last, " of pipelines of ", agent.self().name);
   std::vector<std::vector<std::string>> workers;  // one list for each group
   for (const Pipeline* pipeline : pipelines) {
-    if (pipeline->worker_of_stage_ == pipelines.front()->worker_of_stage_)
-      continue;
+    if (pipeline->places_ == pipelines.front()->places_) continue;
     return absl::InvalidArgumentError(
         "replicas of a pipeline have the same stages at each of their workers");
   }
@@ -396,8 +454,8 @@ absl::StatusOr<std::vector<PipelineLink>> Pipeline::Links() const {
 
 int Pipeline::warm_up_steps() const {
   // One step learns the values' shapes, and the one after it is recorded.
-  const int recorded = on_gpus_ && options_.graph ? 2 : 0;
-  const int first = recorded + 1;
+  const int recorded = places_.on_gpus && options_.graph ? 2 : 0;
+  const int first = recorded + 1 + (places_.on_gpus ? kTimedFirst : 0);
   return options_.schedule.name == "auto" ? first + 1 + recorded : first;
 }
 

@@ -40,8 +40,10 @@ struct PipelineOptions {
   // Rows of each micro-batch, instead of split_size. They must add up to a
   // batch that is trained, but not to one that is evaluated.
   std::vector<int64_t> micro_batches = {};
-  // With "auto", the first two steps use default costs, and later ones the
-  // times that the second step's instructions took.
+  // A schedule's workers are the devices of all workers, numbered from 0 in the
+  // order in which the stages first name them. With "auto", the first two steps
+  // use default costs, and later ones the times that the second step's
+  // instructions took.
   ScheduleChoice schedule = {};
   PipelineLoss loss = Loss::kCrossEntropy;
   // Values that do not pass along the chain of stages (stage_routes.h): skips,
@@ -51,11 +53,20 @@ struct PipelineOptions {
   // nor their memory, which the receiving stage holds from its forward to its
   // backward.
   std::vector<StageRoute> routes = {};
-  // See DevicePipelineOptions. It applies to GPUs that replay their whole part
-  // of a step; other workers execute the micro-batches of a group one after the
-  // other.
+  // The number of micro-batches that a GPU works on at once, on separate
+  // streams, because small ones leave much of it idle. The schedule then orders
+  // groups of this size. It applies to GPUs that replay their whole part of a
+  // step, and so does `overlap`; others execute the micro-batches of a group
+  // one after the other.
   int at_once = 1;
+  // Whether forwards run concurrently with backwards of other micro-batches, on
+  // separate streams. It pays if there are more micro-batches than stages.
   bool overlap = false;
+  // Whether copies between GPUs of one worker run on separate streams,
+  // concurrently with computing. Turn it off only to measure the benefit: then
+  // a copy begins after the earlier work of the computing streams of both GPUs,
+  // and their later work waits for the copy. Results are the same.
+  bool copy_streams = true;
   bool recompute = false;  // recompute activations, see StageSpec
   bool graph = true;       // replay recordings on GPUs, see StageSpec
   // Batch norms normalize micro-batches by their own statistics in either case.
@@ -76,8 +87,7 @@ struct PipelineOptions {
   // divided by it in f32. If a gradient overflows at any worker, no worker
   // steps, and the scale becomes smaller (optim::GradScaler). A step that
   // begins while another is under way uses the scale as it was before that one
-  // ends. Running statistics change even in a skipped step. GPUs then replay
-  // only single passes.
+  // ends. Running statistics change even in a skipped step.
   std::optional<optim::GradScalerOptions> loss_scale = std::nullopt;
   // Threads of each worker, as core/parallel.h counts them; 0: the worker's own
   // setting.
@@ -127,8 +137,7 @@ class Pipeline {
   // for a loss that is not at the last module's worker. Returns
   // FailedPrecondition if a module is part of another pipeline, which must be
   // dropped first, else the error of the worker that could not make its stages.
-  // Each call has the agent's default timeout. Workers are numbered from 0 in
-  // the order in which the modules first name them.
+  // Each call has the agent's default timeout.
   static absl::StatusOr<std::unique_ptr<Pipeline>> Make(
       rpc::Agent& agent, const PipelineOptions& options,
       const std::vector<StageModule>& modules);
@@ -139,9 +148,9 @@ class Pipeline {
     // target says: targets are i64 labels or, like the outputs, floating and of
     // rank 2. 0 for other ranks and targets.
     double accuracy = 0;
-    // The share of the step in which the mean worker's devices computed
-    // nothing, from when the workers received the step to when the last one was
-    // done. nullopt if the step was not timed.
+    // The share of the step in which the mean device computed nothing, from
+    // when the workers received the step to when the last one was done. nullopt
+    // if the step was not timed.
     std::optional<double> bubble = std::nullopt;
     // True if gradients overflowed, so that no parameter was stepped
     // (PipelineOptions::loss_scale).
@@ -152,7 +161,7 @@ class Pipeline {
   // wait for the end of a timed step, only the first steps and a few later ones
   // are.
   static constexpr bool IsTimed(bool on_gpus, int64_t before) {
-    return !on_gpus || before < 8 || before % 64 == 0;
+    return !on_gpus || before < kTimedFirst || before % 64 == 0;
   }
   // Runs forward and backward of one batch; the first dimension of inputs and
   // targets is its rows. Gradients are left in `ctx`, for an optimizer. After
@@ -249,7 +258,7 @@ class Pipeline {
 
   // Returns how many training steps of a batch size come before the following
   // ones are alike: by then algorithms are chosen, windows and recordings are
-  // made, and "auto" has its final order.
+  // made, "auto" has its final order, and GPUs are no longer timed in each.
   int warm_up_steps() const;
 
   // Returns the schedule of the last training step; null before the first.
@@ -271,6 +280,8 @@ class Pipeline {
   // Returns why GPUs do not replay the last training step as one recorded
   // program each, for display. Empty if they do, or no stage is on a GPU.
   std::string WhyNotRecorded() const;
+  // Returns how many kernels all GPUs together replay for it; 0 if they do not.
+  int64_t KernelsReplayed() const;
 
   // Returns the loss scale of the next step; 0 unless the options ask for one.
   double loss_scale();
@@ -281,6 +292,7 @@ class Pipeline {
   void set_split_size(int64_t rows);
 
  private:
+  static constexpr int kTimedFirst = 8;
   // The schedule for one batch size, and what training steps of that size have
   // measured.
   struct Ordered {
@@ -321,6 +333,7 @@ class Pipeline {
     enum class Recording { kToBeAsked, kAsked, kMade, kRefused };
     Recording recording = Recording::kToBeAsked;
     std::string why_not_recorded = {};  // if a worker could not; for display
+    int64_t kernels = 0;                // of all recordings
   };
   struct UnderWay {
     uint64_t step;
@@ -333,12 +346,30 @@ class Pipeline {
                                              // done
     Future<std::vector<GroupReport>> reports;
   };
+  // Where the stages are. Workers and their devices are numbered from 0 in the
+  // order in which the stages first name them.
+  struct Places {
+    std::vector<int> worker_of_stage;
+    std::vector<int> device_of_stage;
+    bool on_gpus = false;  // some module is on one
+    friend bool operator==(const Places&, const Places&) = default;
+  };
   Pipeline(const PipelineOptions& options, std::vector<RRef<Stage>> stages,
-           std::vector<RRef<StageGroup>> groups,
-           std::vector<int> worker_of_stage, bool on_gpus);
+           std::vector<RRef<StageGroup>> groups, Places places);
 
+  static absl::StatusOr<Places> PlacesOf(
+      const std::vector<RRef<StageGroup>>& groups,
+      const std::vector<int>& worker_of_stage);
+  // Returns the last training step's plan, or null.
+  const Told* LastTrained() const;
   Workload WorkFor(const StepPlan& plan) const;
   absl::StatusOr<Ordered*> OrderedFor(const StepPlan& plan);
+  // Returns what each worker does, by a schedule of its devices: one thread
+  // enqueues the work of all of them, in the order of the predicted begin
+  // times.
+  absl::StatusOr<std::vector<Program>> ProgramsOf(const Schedule& schedule,
+                                                  const Workload& work,
+                                                  const StepPlan& plan) const;
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Adapts the loss scale. `overflowed` says whether gradients of the step that
   // has ended did.
@@ -377,8 +408,7 @@ class Pipeline {
   PipelineOptions options_;
   const std::vector<RRef<Stage>> stages_;
   const std::vector<RRef<StageGroup>> groups_;  // of each worker
-  const std::vector<int> worker_of_stage_;
-  const bool on_gpus_;                      // some module is on one
+  const Places places_;
   std::vector<RRef<StateKeeper>> keepers_;  // of each worker, or none
   uint64_t last_step_ = 0;
   uint64_t last_plan_ = 0;

@@ -146,14 +146,14 @@ bool Pipeline::AsksForWindows(const Told& told) const {
 
 bool Pipeline::AsksForRecordings(const Told& told) const {
   return told.asked && told.known && ReplayFor(told) == Replay::kNothing &&
-         on_gpus_ && told.recording == Told::Recording::kToBeAsked;
+         places_.on_gpus && told.recording == Told::Recording::kToBeAsked;
 }
 
 // Programs are recorded after a step with windows; where that is impossible,
 // single passes are replayed.
 Replay Pipeline::ReplayFor(const Told& told) const {
   using Recording = Told::Recording;
-  if (!on_gpus_ || !told.plan.training || !options_.graph)
+  if (!places_.on_gpus || !told.plan.training || !options_.graph)
     return Replay::kNothing;
   if (told.recording == Recording::kMade) return Replay::kProgram;
   const bool may_be = told.plan.steps && told.why_no_window.empty() &&
@@ -173,15 +173,18 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     const StepPlan& plan, const Sink& sink,
     const std::vector<ValueSpec>& specs) {
   Schedule schedule;
+  Workload work;
   bool timed = false;
   if (plan.training) {
     ASSIGN_OR_RETURN(const Ordered* ordered, OrderedFor(plan));
     last_ = ordered;
     schedule = ordered->schedule;
-    timed = IsTimed(on_gpus_,
+    work = ordered->work;
+    timed = IsTimed(places_.on_gpus,
                     ordered->steps + static_cast<int64_t>(under_way_.size()));
   } else {
-    ASSIGN_OR_RETURN(schedule, MakeForwards(WorkFor(plan)));
+    work = WorkFor(plan);
+    ASSIGN_OR_RETURN(schedule, MakeForwards(work));
   }
   Told& told = ToldFor(plan, sink, specs);
   if (plan.training) last_trained_ = told.plan.id;
@@ -195,16 +198,20 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
   told.asked |= asks;
   std::optional<std::vector<StepGate>> gates;
   if (records) {
-    gates = GatesOf(told.gpu_windows, worker_of_stage_, groups_.size());
+    gates = GatesOf(told.gpu_windows, places_.worker_of_stage, groups_.size());
     told.recording =
         gates.has_value() ? Told::Recording::kAsked : Told::Recording::kRefused;
     if (!gates.has_value() && !told.gpu_windows.empty())
       told.why_no_window = "between all workers: the GPUs could not agree";
   } else if (plan.training && replay != Replay::kProgram) {
-    gates = GatesOf(told.windows, worker_of_stage_, groups_.size());
+    gates = GatesOf(told.windows, places_.worker_of_stage, groups_.size());
   }
   const bool by_gates =
       replay == Replay::kProgram || (!records && gates.has_value());
+  std::vector<Program> programs;
+  if (!told.known) {
+    ASSIGN_OR_RETURN(programs, ProgramsOf(schedule, work, plan));
+  }
   std::vector<StepOrder> orders(groups_.size());
   for (size_t i = 0; i < orders.size(); ++i) {
     orders[i].plan = told.plan.id;
@@ -222,8 +229,7 @@ absl::StatusOr<std::vector<StepOrder>> Pipeline::OrdersFor(
     if (asks) orders[i].make_windows = options_.windows;
     if (told.known) continue;
     StepPlan& part = orders[i].new_plan.emplace(told.plan);
-    part.program = Ungrouped(schedule.workers[i], plan.at_once,
-                             static_cast<int>(plan.micro_batches.size()));
+    part.program = std::move(programs[i]);
     for (const RRef<OptimizerHost>& host : sink.hosts) {
       if (host.owner() == groups_[i].owner()) part.optimizer = host;
     }
@@ -239,7 +245,7 @@ absl::Status Pipeline::PutInputs(const BatchInputs& inputs,
   const StageWiring wiring(kBatch, num_stages(), options_.routes);
   return CatchErrors([&] {
     for (int stage : wiring.targets()) {
-      const int worker = worker_of_stage_[static_cast<size_t>(stage)];
+      const int worker = places_.worker_of_stage[static_cast<size_t>(stage)];
       Values& there = orders[static_cast<size_t>(worker)].inputs;
       there.resize(values.size());
       for (size_t i : wiring.OutputsTo(stage, values.size()))
@@ -287,12 +293,13 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     order.time_left = options_.step_timeout;
   }
   if (plan->loss != Loss::kNone)
-    (*orders)[static_cast<size_t>(worker_of_stage_.back())].targets = targets;
+    (*orders)[static_cast<size_t>(places_.worker_of_stage.back())].targets =
+        targets;
   rpc::CallOptions options;
   options.timeout = options_.step_timeout + kGrace;
   auto reports = CallOnFailure(RunAtAll(groups_, *orders, options, sink.scope),
                                sink.on_failure);
-  const bool counts = training && (!on_gpus_ || !options_.graph ||
+  const bool counts = training && (!places_.on_gpus || !options_.graph ||
                                    orders->front().replay != Replay::kNothing);
   under_way_.push_back(
       {step, orders->front().plan, counts, scaled, sink.hosts, reports});
@@ -303,12 +310,13 @@ Future<Pipeline::StepResult> Pipeline::Train(const Sink& sink,
                                              const BatchInputs& inputs,
                                              const Tensor& targets) {
   return Begin(inputs, targets, /*training=*/true, sink)
-      .Then([targets, last = static_cast<size_t>(worker_of_stage_.back())](
-                const std::vector<GroupReport>& reports) {
-        return StepResult{LossOf(reports[last].last),
-                          AccuracyOf(reports[last].last, targets),
-                          BubbleOf(reports), reports[last].overflowed};
-      });
+      .Then(
+          [targets, last = static_cast<size_t>(places_.worker_of_stage.back())](
+              const std::vector<GroupReport>& reports) {
+            return StepResult{LossOf(reports[last].last),
+                              AccuracyOf(reports[last].last, targets),
+                              BubbleOf(reports), reports[last].overflowed};
+          });
 }
 
 absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(
@@ -317,7 +325,7 @@ absl::StatusOr<Pipeline::EvalResult> Pipeline::Evaluate(
       const std::vector<GroupReport> reports,
       Begin(inputs, targets, /*training=*/false, {}).Await(kNoLimit));
   const StageReport& last =
-      reports[static_cast<size_t>(worker_of_stage_.back())].last;
+      reports[static_cast<size_t>(places_.worker_of_stage.back())].last;
   EvalResult result;
   RETURN_IF_ERROR(CatchErrors([&] {
     result.outputs = Joined(last.outputs);

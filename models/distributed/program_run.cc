@@ -95,8 +95,10 @@ void ProgramRun::Undo() const {
   for (const auto& [index, stage] : stages_) stage.compute.Undo();
 }
 
-void ProgramRun::UndoIf(const Tensor& condition) const {
-  for (const auto& [index, stage] : stages_) stage.compute.UndoIf(condition);
+void ProgramRun::UndoIf(
+    const std::function<Tensor(Device)>& condition_on) const {
+  for (const auto& [index, stage] : stages_)
+    stage.compute.UndoIf(condition_on(stage.compute.device()));
 }
 
 absl::Status ProgramRun::Do(const Instruction& step) {

@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <functional>
 #include <map>
 #include <type_traits>
 #include <vector>
@@ -60,7 +61,7 @@ class ProgramRun {
   const StageCompute* last() const;
   // See StageCompute.
   void Undo() const;
-  void UndoIf(const Tensor& condition) const;
+  void UndoIf(const std::function<Tensor(Device)>& condition_on) const;
 
  private:
   struct Entry {

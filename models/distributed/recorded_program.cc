@@ -74,13 +74,23 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
     Require(why.empty(), kOp, "stage ", stage.spec.index, ": ", why);
   }
   const std::vector<Device> devices = DevicesOf(stages);
-  if (number_ != nullptr)
-    skip_ = Tensor::Zeros(Shape(), {.device = devices.front()});
+  for (const RecordedStage& stage : stages) {
+    const int index = stage.spec.index;
+    Require(devices.size() == 1 || stage.windows.empty(), kOp,
+            "the worker's stages are on several devices, which cannot agree by "
+            "the link between stages ",
+            index, " and ",
+            stage.windows.empty() ? index : stage.windows.begin()->first);
+  }
+  for (Device device : devices)
+    skips_[device.index()] = Tensor::Zeros(Shape(), {.device = device});
   for (const Tensor& x : like.inputs) {
     batch_.inputs.push_back(x.defined() ? OnGpu(x, devices.front()) : Tensor());
   }
   if (like.targets.defined())
-    batch_.targets = OnGpu(like.targets, devices.back());
+    batch_.targets = OnGpu(like.targets, stages.back().module.device());
+  if (like.loss_scale.defined())
+    batch_.loss_scale = OnGpu(like.loss_scale, like.loss_scale.device());
   // The graph has memory of its own; the earlier steps' memory is not needed.
   for (Device device : devices) {
     Synchronize(device);
@@ -93,14 +103,17 @@ RecordedProgram::RecordedProgram(std::shared_ptr<const StepPlan> plan,
       throw Error(status);
     gradients_ = run_->TakeGradients();
     report_ = run_->Report();
-    if (number_ == nullptr) return;
     Agree(stages, gate);
-    run_->UndoIf(skip_);
+    run_->UndoIf([this](Device gpu) { return SkipOn(gpu); });
   });
 }
 
 void RecordedProgram::Agree(const std::vector<RecordedStage>& stages,
-                            const StepGate& gate) const {
+                            const StepGate& gate) {
+  const Device first = stages.front().module.device();
+  const Tensor& skip = SkipOn(first);
+  for (const RecordedStage& stage : stages)
+    CurrentStream(first).WaitFor(CurrentStream(stage.module.device()));
   std::vector<const LinkWindow*> children;
   for (const LinkEnds& ends : gate.children)
     children.push_back(&WindowOf(stages, ends));
@@ -116,8 +129,10 @@ void RecordedProgram::Agree(const std::vector<RecordedStage>& stages,
     await(parent);
     word = parent.gate();
   }
-  DecideStep(word, *number_, skip_);
-  for (const LinkWindow* child : children) child->RaiseGate(skip_);
+  DecideStep(word, *number_, skip);
+  for (const LinkWindow* child : children) child->RaiseGate(skip);
+  for (const auto& [gpu, there] : skips_)
+    if (gpu != first.index()) there.CopyFrom(skip);
 }
 
 std::vector<Device> RecordedProgram::DevicesOf(
@@ -141,7 +156,9 @@ std::vector<ProgramRun::RunStage> RecordedProgram::RunStages(
       made->second = StageStreams::Make(device, plan_->at_once).For(*plan_);
     const StageStreams& streams = made->second;
     const int index = stage.spec.index;
-    LocalLinks::Options options{.trace = &trace_, .windows = stage.windows};
+    LocalLinks::Options options{.copy_streams = plan_->copy_streams,
+                                .trace = &trace_,
+                                .windows = stage.windows};
     auto& links =
         links_.try_emplace(index, index, streams, links_, std::move(options))
             .first->second;
@@ -154,7 +171,8 @@ absl::StatusOr<ProgramRun::Batch> RecordedProgram::Upload(
     const ProgramRun::Batch& batch) const {
   return CatchErrors([&]() -> absl::StatusOr<ProgramRun::Batch> {
     ProgramRun::Batch there = {batch.inputs,
-                               Uploaded(batch.targets, batch_.targets)};
+                               Uploaded(batch.targets, batch_.targets),
+                               batch.loss_scale};
     for (size_t i = 0; i < std::min(there.inputs.size(), batch_.inputs.size());
          ++i)
       there.inputs[i] = Uploaded(batch.inputs[i], batch_.inputs[i]);
@@ -169,6 +187,7 @@ absl::Status RecordedProgram::Put(const ProgramRun::Batch& batch) {
     for (size_t i = 0; i < batch_.inputs.size(); ++i)
       CopyTo(batch_.inputs[i], batch.inputs[i]);
     CopyTo(batch_.targets, batch.targets);
+    CopyTo(batch_.loss_scale, batch.loss_scale);
   });
 }
 

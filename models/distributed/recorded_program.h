@@ -30,7 +30,7 @@ std::string WhyNotRecorded(const nn::Module& module, const StageSpec& spec);
 // except the optimizer's, including the waits for neighbors and the copies to
 // them, in one launch by the host. At its end the GPUs of all workers agree
 // whether the step counts. If it does not, running statistics are restored, and
-// skip() prevents an optimizer's step that was enqueued after it from changing
+// SkipOn prevents an optimizer's step that was enqueued after it from changing
 // anything. Hence the host can enqueue the next step before this one has run.
 // Confined to the compute thread.
 class RecordedProgram {
@@ -43,9 +43,9 @@ class RecordedProgram {
   };
   // Records the program without running it. `like` is a batch of the plan;
   // later batches must have the same shapes. `number` counts the steps of the
-  // windows and of this worker; it is null if the stages are on several GPUs,
-  // which then take part in no agreement. Throws Error for what cannot be
-  // recorded. A step of the plan must have run before in another way.
+  // windows and of the first stage's GPU. Throws Error for what cannot be
+  // recorded, also for windows of stages on several GPUs. A step of the plan
+  // must have run before in another way.
   RecordedProgram(std::shared_ptr<const StepPlan> plan,
                   const ProgramRun::Batch& like,
                   const std::vector<RecordedStage>& stages,
@@ -72,8 +72,9 @@ class RecordedProgram {
   // For plans that step parameters; see ProgramRun::Undo. Does nothing if the
   // last Run enqueued nothing.
   void Undo() const;
-  // f32 []: 0 if the step counts, else 1; undefined if there is no agreement.
-  const Tensor& skip() const { return skip_; }
+  // Returns an f32 [] on that GPU: 0 if the step counts, else 1.
+  const Tensor& SkipOn(Device gpu) const { return skips_.at(gpu.index()); }
+  int64_t kernels() const { return graph_->kernels(); }
   // Returns the times of the newest timed step.
   StepTrace& trace() { return trace_; }
 
@@ -81,14 +82,14 @@ class RecordedProgram {
   static std::vector<Device> DevicesOf(const std::vector<RecordedStage>& all);
   std::vector<ProgramRun::RunStage> RunStages(
       const std::vector<RecordedStage>& stages);
-  // Enqueues the agreement on the current stream, after the program.
-  void Agree(const std::vector<RecordedStage>& stages,
-             const StepGate& gate) const;
+  // Enqueues the agreement on the first GPU's current stream, after the
+  // program, and makes its result known to the other GPUs.
+  void Agree(const std::vector<RecordedStage>& stages, const StepGate& gate);
 
   const std::shared_ptr<const StepPlan> plan_;
   const std::shared_ptr<StepNumber> number_;
-  Tensor skip_;
-  ProgramRun::Batch batch_;  // the memory that the recording reads
+  std::map<int, Tensor> skips_;  // by index of the GPU
+  ProgramRun::Batch batch_;      // the memory that the recording reads
   StepTrace trace_;
   std::map<int, LocalLinks> links_;
   std::optional<ProgramRun> run_;

@@ -4,17 +4,18 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 // A schedule says what each worker of a pipeline does in one step, and in which
 // order. It is plain data: a generator (schedules.h) or a file makes it, a
-// simulation (simulation.h) predicts its time, and dist::Pipeline and
-// dist::DevicePipeline run it.
+// simulation (simulation.h) predicts its time, and dist::Pipeline runs it.
 namespace baton::dist {
 
 enum class StageOp : uint8_t {
@@ -73,6 +74,8 @@ absl::Status CheckSchedule(const Schedule& schedule);
 
 // "0F2" is the forward of micro-batch 2 at stage 0; "1BW2", "1B2", "1W2".
 std::string ToString(const Instruction& instruction);
+// Returns nullopt for other texts.
+std::optional<Instruction> ParseInstruction(absl::string_view text);
 // "0F0 0F1 0BW0 0BW1".
 std::string ToString(const Program& program);
 // Returns the contents of a schedule file: its name, then a line for each

@@ -30,19 +30,6 @@ std::optional<int> ParseNumber(absl::string_view text) {
   return number;
 }
 
-std::optional<Instruction> ParseInstruction(absl::string_view text) {
-  const size_t name = std::min(text.find_first_of("FBW"), text.size());
-  const size_t after =
-      std::min(text.find_first_not_of("FBW", name), text.size());
-  const auto stage = ParseNumber(text.substr(0, name));
-  const auto micro_batch = ParseNumber(text.substr(after));
-  for (StageOp op : kOps) {
-    if (text.substr(name, after - name) == NameOf(op) && stage && micro_batch)
-      return Instruction{op, *stage, *micro_batch};
-  }
-  return std::nullopt;
-}
-
 // Adds a line, without its end, to `schedule`; it is not empty or a comment.
 absl::Status ParseLine(absl::string_view line, Schedule& schedule) {
   if (absl::ConsumePrefix(&line, "schedule ") && schedule.name.empty()) {
@@ -73,6 +60,19 @@ absl::Status ParseLine(absl::string_view line, Schedule& schedule) {
 }
 
 }  // namespace
+
+std::optional<Instruction> ParseInstruction(absl::string_view text) {
+  const size_t name = std::min(text.find_first_of("FBW"), text.size());
+  const size_t after =
+      std::min(text.find_first_not_of("FBW", name), text.size());
+  const auto stage = ParseNumber(text.substr(0, name));
+  const auto micro_batch = ParseNumber(text.substr(after));
+  for (StageOp op : kOps) {
+    if (text.substr(name, after - name) == NameOf(op) && stage && micro_batch)
+      return Instruction{op, *stage, *micro_batch};
+  }
+  return std::nullopt;
+}
 
 std::string ToString(const Instruction& instruction) {
   return absl::StrCat(instruction.stage, NameOf(instruction.op),

@@ -57,8 +57,7 @@ absl::StatusOr<GroupReport> StageGroup::Complete(const Task& task,
 
 bool StageGroup::GoesByItself(const Task& task) {
   return task.order.replay == Replay::kProgram &&
-         task.recorded->skip().defined() && !task.call.agent().tracer()->on() &&
-         !task.order.by_messages;
+         !task.call.agent().tracer()->on() && !task.order.by_messages;
 }
 
 void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
@@ -67,10 +66,12 @@ void StageGroup::Give(const TaskPtr& task, rpc::ObjectHold hold) const {
   // The work that was enqueued still ends.
   if (!report.ok()) task->progress->Break(report.status());
   const absl::Status heard = CatchErrors([&] {
-    AfterWork(CurrentStream(numbers_.front()->device()),
-              [task, report](const absl::Status& ended) {
-                HearEnd(task, ended.ok() ? report : ended);
-              });
+    const Stream first = CurrentStream(numbers_.front()->device());
+    for (const auto& number : numbers_)
+      first.WaitFor(CurrentStream(number->device()));
+    AfterWork(first, [task, report](const absl::Status& ended) {
+      HearEnd(task, ended.ok() ? report : ended);
+    });
   });
   // The next step would overwrite the times of this one.
   if (!heard.ok()) {
@@ -90,7 +91,7 @@ absl::StatusOr<GroupReport> StageGroup::GiveProgram(const Task& task) const {
   GroupReport report;
   report.last = program.Report();
   RETURN_IF_ERROR(StepHeld(task, program.TakeGradients(), task.order.request,
-                           [&](Device) { return program.skip(); }));
+                           [&](Device gpu) { return program.SkipOn(gpu); }));
   KeepHeld(task);
   return report;
 }
@@ -101,8 +102,8 @@ void StageGroup::HearEnd(const TaskPtr& task,
   if (report.ok() && progress.numbers.front()->decided() >= task->order.step) {
     progress.agreed.Set(0.0);
     if (task->order.timed) {
-      const absl::Status read = CatchErrors(
-          [&] { report->times = TimesOf(task->recorded->trace().Spans()); });
+      const absl::Status read =
+          CatchErrors([&] { report->times = task->recorded->trace().Times(); });
       if (!read.ok()) report = read;
     }
     // Nothing was sent by messages, which might have failed since.
@@ -118,7 +119,6 @@ void StageGroup::HearEnd(const TaskPtr& task,
 absl::Status StageGroup::Decided(const Task& task) const {
   for (const auto& links : task.progress->mail) RETURN_IF_ERROR(links->ended());
   if (task.order.replay == Replay::kProgram &&
-      task.recorded->skip().defined() &&
       numbers_.front()->decided() < task.order.step)
     return absl::AbortedError("another worker gave up the step");
   return absl::OkStatus();
@@ -135,27 +135,38 @@ absl::StatusOr<GroupReport> StageGroup::Execute(const Task& task,
     if (!report.ok()) return report;
     if (task.order.make_windows != Windows::kOff)
       report->windows = MakeWindows(task);
-    if (task.order.record) report->why_not_recorded = RecordProgram(task);
+    if (task.order.record) RecordProgram(task, *report);
     return report;
   });
 }
 
 absl::StatusOr<GroupReport> StageGroup::RunProgram(const Task& task) const {
-  std::vector<ProgramRun::RunStage> here;
   std::vector<Device> devices;
+  for (const auto& number : numbers_) devices.push_back(number->device());
+  std::optional<StepTrace> trace;
+  if (IsTraced(task)) trace.emplace(devices);
+  StepTrace* const times = trace.has_value() ? &*trace : nullptr;
+  std::vector<ProgramRun::RunStage> here;
+  std::map<int, LocalLinks> local;  // if no stage is at another worker
   for (size_t i = 0; i < stages_.size(); ++i) {
     nn::Module& module = task.order.replay == Replay::kPasses
                              ? stages_[i]->replayed()
                              : stages_[i]->module();
-    devices.push_back(module.device());
-    here.push_back({module, stages_[i]->spec(),
-                    StageStreams::Current(devices.back()),
-                    *task.progress->mail[i], stages_[i]->loss(),
+    const StageSpec& spec = stages_[i]->spec();
+    const StageStreams streams = StageStreams::Current(module.device());
+    StageLinks* links = task.progress->mail[i].get();
+    if (stages_.size() == static_cast<size_t>(spec.count)) {
+      links = &local
+                   .try_emplace(spec.index, spec.index, streams, local,
+                                LocalLinks::Options{
+                                    .copy_streams = task.plan->copy_streams,
+                                    .trace = times,
+                                    .others = links})
+                   .first->second;
+    }
+    here.push_back({module, spec, streams, *links, stages_[i]->loss(),
                     task.replicas.empty() ? nullptr : task.replicas[i].get()});
   }
-  std::optional<StepTrace> trace;
-  if (IsTraced(task)) trace.emplace(devices);
-  StepTrace* const times = trace.has_value() ? &*trace : nullptr;
   ProgramRun run(*task.plan, task.batch, here, times);
   return Complete(task, run, times);
 }
@@ -168,41 +179,29 @@ absl::StatusOr<GroupReport> StageGroup::ReplayProgram(const Task& task) const {
   return Complete(task, program, times);
 }
 
-std::string StageGroup::RecordProgram(const Task& task) {
+void StageGroup::RecordProgram(const Task& task, GroupReport& report) {
   std::shared_ptr<RecordedProgram> made;
   const absl::Status status = CatchErrors([&] {
     Require(task.replicas.empty(), "recorded_program",
             "the gradients are averaged over replicas");
-    Require(task.order.loss_scale == 0, "recorded_program",
-            "the loss has a scale, which a recording could not change");
     std::vector<RecordedProgram::RecordedStage> here;
     for (const auto& stage : stages_) {
       here.push_back({stage->module(), stage->spec(), stage->loss(),
                       stage->WindowsOf(task.order.plan)});
     }
-    const bool alone = numbers_.size() == 1;
-    for (const auto& stage : here) {
-      const int index = stage.spec.index;
-      Require(alone || stage.windows.empty(), "recorded_program", "stages of ",
-              task.call.agent().self().name,
-              " are on several devices, which cannot agree by the link "
-              "between stages ",
-              index, " and ",
-              stage.windows.empty() ? index : stage.windows.begin()->first);
-    }
-    made = std::make_shared<RecordedProgram>(
-        task.plan, task.batch, here, task.order.gate,
-        alone ? numbers_.front() : nullptr);
+    made = std::make_shared<RecordedProgram>(task.plan, task.batch, here,
+                                             task.order.gate, numbers_.front());
   });
-  std::string why(status.message());
+  std::string& why = report.why_not_recorded.emplace(status.message());
   if (!status.ok()) {
     for (const auto& stage : stages_) stage->SayNoWindow(why);
-    return why.empty() ? status.ToString() : why;
+    if (why.empty()) why = status.ToString();
+    return;
   }
+  report.kernels = made->kernels();
   MutexLock lock(mutex_);
   if (const auto found = plans_.find(task.order.plan); found != plans_.end())
     found->second.recorded = std::move(made);
-  return "";
 }
 
 bool StageGroup::IsTraced(const Task& task) {
@@ -212,9 +211,11 @@ bool StageGroup::IsTraced(const Task& task) {
 void StageGroup::Report(const Task& task, const StepTrace& trace, double waited,
                         GroupReport& report) {
   if (task.order.timed) {
-    report.times = TimesOf(trace.Spans());
-    report.times->until_begin += waited;
-    report.times->until_end += waited;
+    report.times = trace.Times();
+    for (StepTimes& times : report.times) {
+      times.until_begin += waited;
+      times.until_end += waited;
+    }
   }
   rpc::Tracer& tracer = *task.call.agent().tracer();
   if (!tracer.on()) return;

@@ -342,9 +342,10 @@ Future<void> StageGroup::JoinReplicas(rpc::CallContext& call,
       });
 }
 
-bool StageGroup::HasGpu() const {
-  return absl::c_any_of(
-      numbers_, [](const auto& number) { return number->device().is_cuda(); });
+std::vector<Device> StageGroup::Devices() const {
+  std::vector<Device> devices;
+  for (const auto& stage : stages_) devices.push_back(stage->module().device());
+  return devices;
 }
 
 std::vector<PipelineLink> StageGroup::Links(rpc::CallContext& call) const {

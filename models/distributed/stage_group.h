@@ -82,8 +82,8 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                             const std::vector<std::string>& workers,
                             int64_t timeout_ms);
 
-  // Returns whether a stage of this worker is on a GPU.
-  bool HasGpu() const;
+  // Returns the device of each stage of this worker, in order.
+  std::vector<Device> Devices() const;
   // Returns the links from the stages at this worker.
   std::vector<PipelineLink> Links(rpc::CallContext& call) const;
 
@@ -93,7 +93,7 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
                    rpc::kConcurrent<&StageGroup::Ran>,
                    rpc::kConcurrent<&StageGroup::Agree>,
                    rpc::kConcurrent<&StageGroup::JoinReplicas>,
-                   rpc::kConcurrent<&StageGroup::HasGpu>,
+                   rpc::kConcurrent<&StageGroup::Devices>,
                    rpc::kConcurrent<&StageGroup::Links>>;
 
  private:
@@ -154,8 +154,9 @@ class StageGroup : public std::enable_shared_from_this<StageGroup> {
   absl::StatusOr<GroupReport> Execute(const Task& task, rpc::ObjectHold hold);
   absl::StatusOr<GroupReport> RunProgram(const Task& task) const;
   absl::StatusOr<GroupReport> ReplayProgram(const Task& task) const;
-  // Records the program for later steps of the plan; returns why it cannot.
-  std::string RecordProgram(const Task& task);
+  // Records the program for later steps of the plan; the report says why it
+  // cannot.
+  void RecordProgram(const Task& task, GroupReport& report);
   // Runs the program (a ProgramRun or a RecordedProgram), and steps parameters
   // or leaves their gradients.
   template <typename Program>

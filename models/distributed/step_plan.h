@@ -78,6 +78,7 @@ struct StepPlan {
   // once, and whether it runs forwards concurrently with backwards.
   int32_t at_once = 1;
   bool overlap = false;
+  bool copy_streams = true;  // see PipelineOptions
   bool training = false;
   Loss loss = Loss::kNone;
   // Whether parameters are stepped once all workers have run their programs;
@@ -88,12 +89,12 @@ struct StepPlan {
   // Copies the worker's state after the steps that are to be kept.
   std::optional<RRef<StateKeeper>> keeper = std::nullopt;
   static constexpr auto Fields() {
-    return std::tuple{&StepPlan::id,       &StepPlan::program,
-                      &StepPlan::rows,     &StepPlan::micro_batches,
-                      &StepPlan::at_once,  &StepPlan::overlap,
-                      &StepPlan::training, &StepPlan::loss,
-                      &StepPlan::steps,    &StepPlan::optimizer,
-                      &StepPlan::keeper};
+    return std::tuple{&StepPlan::id,           &StepPlan::program,
+                      &StepPlan::rows,         &StepPlan::micro_batches,
+                      &StepPlan::at_once,      &StepPlan::overlap,
+                      &StepPlan::copy_streams, &StepPlan::training,
+                      &StepPlan::loss,         &StepPlan::steps,
+                      &StepPlan::optimizer,    &StepPlan::keeper};
   }
 };
 
@@ -197,7 +198,7 @@ struct StageReport {
   }
 };
 
-// The time of a copy to another worker.
+// The time of a copy to another device.
 struct CopyTime {
   LinkEnds ends;
   double seconds = 0;
@@ -207,7 +208,7 @@ struct CopyTime {
 };
 
 // The seconds that an instruction took, without waits. While n instructions of
-// a worker run at once, each counts an n-th of the time.
+// a device run at once, each counts an n-th of the time.
 struct InstructionTime {
   double all = 0;
   double tail = 0;  // of these, those of a BW after its result was sent
@@ -216,14 +217,14 @@ struct InstructionTime {
   }
 };
 
-// The times of a worker's program on its devices, in seconds.
+// The times of a worker's program on one of its devices, in seconds.
 struct StepTimes {
   std::vector<InstructionTime> instructions;  // in the program's order
-  double busy = 0;  // when some device computed; overlaps count once
+  double busy = 0;  // when it computed; overlaps count once
   // From when the worker had received the order and finished the step before,
   // to the end of the program.
   double until_end = 0;
-  std::vector<CopyTime> copies = {};  // through windows of GPUs
+  std::vector<CopyTime> copies = {};  // from its stages
   double until_begin = 0;             // as until_end, of the first instruction
   double gap = 0;  // the shortest time between two instructions
   // After the last instruction, until the gradients of replicas were reduced.
@@ -252,17 +253,23 @@ struct GroupReport {
   StageReport last;         // empty unless the worker has the last stage
   bool overflowed = false;  // gradients overflowed at some worker; nothing was
                             // stepped
-  std::optional<StepTimes> times = std::nullopt;  // if the order asked for them
+  // Of each device of the worker, in the order in which its stages first name
+  // them; empty unless the order asked for times.
+  std::vector<StepTimes> times{};
   // What became of windows for links from its stages to stages of other
   // workers, if the order asked for windows.
   std::vector<MadeWindow> windows{};
   // If the order asked for a recording: why the program cannot be replayed;
   // empty if it can.
   std::optional<std::string> why_not_recorded = std::nullopt;
+  int64_t kernels = 0;  // of that recording
   static constexpr auto Fields() {
-    return std::tuple{&GroupReport::last, &GroupReport::overflowed,
-                      &GroupReport::times, &GroupReport::windows,
-                      &GroupReport::why_not_recorded};
+    return std::tuple{&GroupReport::last,
+                      &GroupReport::overflowed,
+                      &GroupReport::times,
+                      &GroupReport::windows,
+                      &GroupReport::why_not_recorded,
+                      &GroupReport::kernels};
   }
 };
 

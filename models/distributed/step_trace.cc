@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
+
 namespace baton::dist {
 namespace {
 
@@ -54,12 +56,12 @@ std::vector<double> SharesOf(const std::vector<Span>& spans) {
   return shares;
 }
 
-// The times of one worker's instruction in milliseconds.
+// The times of one device's instruction in milliseconds.
 struct TimedParts {
   Instruction instruction;
   InstructionTime ms = {};
 };
-// Returns the times of one worker's instructions, in the order of its spans.
+// Returns the times of one device's instructions, in the order of its spans.
 std::vector<TimedParts> PartsOf(const std::vector<Span>& spans) {
   std::vector<TimedParts> parts;
   const std::vector<double> shares = SharesOf(spans);
@@ -86,17 +88,15 @@ double GapOf(std::vector<Span> spans) {
   return std::isinf(shortest) ? 0 : shortest;
 }
 
-// The spans of instructions, by worker.
-std::map<int, std::vector<Span>> ByWorker(
-    const std::vector<Span>& spans, const std::vector<int>& worker_of_stage) {
-  std::map<int, std::vector<Span>> of_worker;
-  for (int worker : worker_of_stage) of_worker[worker];
-  for (const Span& span : spans) {
-    if (!span.instruction) continue;
-    const auto stage = static_cast<size_t>(span.instruction->stage);
-    of_worker[worker_of_stage[stage]].push_back(span);
+// Returns the times of all devices of all workers; empty unless all reports
+// have them.
+std::vector<StepTimes> TimesOf(const std::vector<GroupReport>& reports) {
+  std::vector<StepTimes> all;
+  for (const GroupReport& report : reports) {
+    if (report.times.empty()) return {};
+    all.insert(all.end(), report.times.begin(), report.times.end());
   }
-  return of_worker;
+  return all;
 }
 
 }  // namespace
@@ -112,6 +112,10 @@ void StepTrace::Begin() {
 
 void StepTrace::BeginInOrder() {
   origin_ns_ = rpc::Tracer::Now();
+  // The times of several devices must begin together.
+  const Stream first = CurrentStream(devices_.front());
+  for (Device device : devices_) first.WaitFor(CurrentStream(device));
+  for (Device device : devices_) CurrentStream(device).WaitFor(first);
   for (Device device : devices_) {
     Event origin(device);
     origin.Record(CurrentStream(device));
@@ -143,6 +147,18 @@ std::vector<Span> StepTrace::Spans() const {
   return spans;
 }
 
+std::vector<StepTimes> StepTrace::Times() const {
+  const std::vector<Span> all = Spans();
+  std::vector<StepTimes> times;
+  for (Device device : devices_) {
+    std::vector<Span> there;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (timed_[i].device == device) there.push_back(all[i]);
+    times.push_back(TimesOf(there));
+  }
+  return times;
+}
+
 rpc::TraceLog StepTrace::Log() const {
   const auto at = [&](double ms) {
     return origin_ns_ + std::llround(1e6 * ms);
@@ -158,18 +174,23 @@ rpc::TraceLog StepTrace::Log() const {
   return log;
 }
 
-double OverlappedShare(const std::vector<Span>& spans) {
-  std::vector<Span> compute;
-  for (const Span& span : spans) {
-    if (span.kind == StepTrace::Kind::kCompute) compute.push_back(span);
+CopiesTime CopiesOf(const rpc::TraceLog& log) {
+  std::vector<Span> compute, copies;
+  for (const rpc::TraceEvent& event : log.events) {
+    if (event.kind != rpc::TraceEvent::Kind::kSpan) continue;
+    const Span span = {.begin_ms = 1e-6 * static_cast<double>(event.begin_ns),
+                       .end_ms = 1e-6 * static_cast<double>(event.end_ns)};
+    if (ParseInstruction(event.name)) compute.push_back(span);
+    if (absl::StartsWith(event.name, StepTrace::kCopyOf))
+      copies.push_back(span);
   }
-  double copied = 0, overlapped = 0;
-  for (const Span& span : spans) {
-    if (span.kind != StepTrace::Kind::kCopy) continue;
-    copied += span.end_ms - span.begin_ms;
-    overlapped += Covered(span.begin_ms, span.end_ms, compute);
+  CopiesTime found;
+  for (const Span& copy : copies) {
+    found.ms += copy.end_ms - copy.begin_ms;
+    found.overlapped += Covered(copy.begin_ms, copy.end_ms, compute);
   }
-  return copied > 0 ? overlapped / copied : 0;
+  if (found.ms > 0) found.overlapped /= found.ms;
+  return found;
 }
 
 StepTimes TimesOf(const std::vector<Span>& spans) {
@@ -197,54 +218,26 @@ StepTimes TimesOf(const std::vector<Span>& spans) {
   return times;
 }
 
-CostMeter MeterOf(const std::vector<Span>& spans,
-                  const std::vector<int>& worker_of_stage,
-                  const std::vector<double>& sizes) {
-  CostMeter meter(worker_of_stage.size());
-  for (const auto& [worker, own] : ByWorker(spans, worker_of_stage)) {
-    for (const auto& [instruction, ms] : PartsOf(own)) {
-      meter.Add(instruction,
-                sizes[static_cast<size_t>(instruction.micro_batch)], ms.all,
-                ms.tail);
-    }
-    meter.AddGap(GapOf(own));
-  }
-  return meter;
-}
-
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports) {
+  const std::vector<StepTimes> all = TimesOf(reports);
+  if (all.empty()) return std::nullopt;
   double end = 0, busy = 0;
-  for (const GroupReport& report : reports) {
-    if (!report.times) return std::nullopt;
-    end = std::max(end, report.times->until_end);
-    busy += report.times->busy;
+  for (const StepTimes& times : all) {
+    end = std::max(end, times.until_end);
+    busy += times.busy;
   }
-  return 1 - busy / (end * static_cast<double>(reports.size()));
+  return 1 - busy / (end * static_cast<double>(all.size()));
 }
 
 std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports) {
+  const std::vector<StepTimes> all = TimesOf(reports);
+  if (all.empty()) return std::nullopt;
   double end = 0, awaited = 0;
-  for (const GroupReport& report : reports) {
-    if (!report.times) return std::nullopt;
-    end = std::max(end, report.times->until_end + report.times->awaited);
-    awaited += report.times->awaited;
+  for (const StepTimes& times : all) {
+    end = std::max(end, times.until_end + times.awaited);
+    awaited += times.awaited;
   }
-  return awaited / (end * static_cast<double>(reports.size()));
-}
-
-double BubbleOf(const std::vector<Span>& spans,
-                const std::vector<int>& worker_of_stage) {
-  const auto of_worker = ByWorker(spans, worker_of_stage);
-  double begin = std::numeric_limits<double>::infinity(), end = -begin;
-  for (const auto& [worker, own] : of_worker) {
-    for (const Span& span : own) {
-      begin = std::min(begin, span.begin_ms);
-      end = std::max(end, span.end_ms);
-    }
-  }
-  double busy = 0;
-  for (const auto& [worker, own] : of_worker) busy += Covered(begin, end, own);
-  return 1 - busy / ((end - begin) * static_cast<double>(of_worker.size()));
+  return awaited / (end * static_cast<double>(all.size()));
 }
 
 }  // namespace baton::dist

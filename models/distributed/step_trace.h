@@ -24,6 +24,7 @@ class StepTrace {
  public:
   // kWait: for values of another stage; kReduce: for gradients of replicas.
   enum class Kind { kCompute, kCopy, kWait, kReduce };
+  static constexpr char kCopyOf[] = "copy ";  // begins the names of copies
   struct Span {
     std::string name = {};
     Kind kind = Kind::kCompute;
@@ -31,7 +32,7 @@ class StepTrace {
     double begin_ms = 0;
     double end_ms = 0;
     std::optional<Instruction> instruction = {};  // the one that the span times
-    std::optional<LinkEnds> link = {};  // to another worker, used by the copy
+    std::optional<LinkEnds> link = {};  // to another device, used by the copy
   };
 
   explicit StepTrace(const std::vector<Device>& devices);
@@ -48,6 +49,9 @@ class StepTrace {
 
   // Waits for the timed work.
   std::vector<Span> Spans() const;
+  // Waits for the timed work. Returns what a worker reports of its program,
+  // which began when the trace did: the times of each of the trace's devices.
+  std::vector<StepTimes> Times() const;
   // As Spans, but by the host's clock, with a track for each name.
   rpc::TraceLog Log() const;
 
@@ -63,29 +67,24 @@ class StepTrace {
   std::vector<Timed> timed_;
 };
 
-// The share of the time of copies during which some device computes.
-double OverlappedShare(const std::vector<StepTrace::Span>& spans);
+// The copies of a step, and the share of their time during which some device
+// computes.
+struct CopiesTime {
+  double ms = 0;
+  double overlapped = 0;
+};
+// Returns those of a log, which may also have other events.
+CopiesTime CopiesOf(const rpc::TraceLog& log);
 
-// Returns what one worker reports of its program, which began when the trace
-// did.
+// Returns the times of one device, whose spans these are.
 StepTimes TimesOf(const std::vector<StepTrace::Span>& spans);
 
-// Collects the milliseconds of the instructions, of micro-batches of these
-// sizes, and what came between.
-CostMeter MeterOf(const std::vector<StepTrace::Span>& spans,
-                  const std::vector<int>& worker_of_stage,
-                  const std::vector<double>& sizes);
-
-// The mean worker's idle share of the time until the last worker ends; nullopt
+// The mean device's idle share of the time until the last worker ends; nullopt
 // unless all reports have times.
 std::optional<double> BubbleOf(const std::vector<GroupReport>& reports);
 // The share of the time until the last worker has all gradients of its replicas
-// in which the mean worker waits for those of others after its last
+// in which the mean device waits for those of others after its last
 // instruction; nullopt unless all reports have times.
 std::optional<double> AwaitedOf(const std::vector<GroupReport>& reports);
-// The mean worker's idle share of the time between the begin of the first
-// instruction and the end of the last one.
-double BubbleOf(const std::vector<StepTrace::Span>& spans,
-                const std::vector<int>& worker_of_stage);
 
 }  // namespace baton::dist

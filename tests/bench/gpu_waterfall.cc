@@ -11,28 +11,32 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/flags/flag.h"
-#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/cuda/memory.h"
+#include "core/future.h"
 #include "core/gpu_recording.h"
 #include "core/ops/indexing.h"
 #include "core/precision.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "examples/support/measurement.h"
-#include "models/distributed/device_pipeline.h"
-#include "models/nn/graphed_step.h"
+#include "models/distributed/join.h"
+#include "models/distributed/module.h"
+#include "models/distributed/pipeline.h"
 #include "models/resnet.h"
+#include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
 #include "tests/bench/plain/plain_resnet.h"
 #include "tools/command_line.h"
@@ -56,8 +60,6 @@ namespace {
 using examples::Measurement;
 using Cuts = std::vector<std::string>;
 
-// Algorithms are chosen, a step is recorded, and replayed once or twice.
-constexpr int kWarmUp = 3, kFirstReplays = 2;
 // By how much the first losses of one network may differ: TF32's rounding.
 constexpr double kLossTolerance = 0.02;
 
@@ -114,96 +116,126 @@ Batch MakeBatch() {
   return batch;
 }
 
-using Modules = std::vector<std::unique_ptr<nn::Module>>;
-
-// All variants begin with the same weights.
-absl::StatusOr<Modules> MakeModules(const Variant& variant) {
-  const models::ResNetOptions options = {
-      .num_classes = absl::GetFlag(FLAGS_classes),
-      .width = absl::GetFlag(FLAGS_width)};
-  ASSIGN_OR_RETURN(auto stages,
-                   models::ResNet::MakeStages(options, variant.cuts));
-  Modules modules;
-  for (auto& stage : stages) modules.push_back(std::move(stage));
-  if (!variant.fused) {
-    Generator generator(0);
-    auto plain = std::make_unique<PlainResNet50>(options.num_classes,
-                                                 options.width, generator);
-    RETURN_IF_ERROR(plain->LoadStateDict(modules.front()->StateDict()));
-    modules.front() = std::move(plain);
+// A stage of ResNet50, or the whole network as one writes it down at first. All
+// begin with the same weights.
+class WaterfallStage final : public nn::Module {
+ public:
+  WaterfallStage(const models::ResNetOptions& options, const Cuts& cuts,
+                 int32_t index, bool fused, MemoryFormat format) {
+    std::shared_ptr<nn::Module> stage =
+        OrThrow(models::ResNet::MakeStage(options, cuts, index));
+    if (!fused) {
+      Generator generator(0);
+      auto plain = std::make_shared<PlainResNet50>(options.num_classes,
+                                                   options.width, generator);
+      ThrowIfNotOk(plain->LoadStateDict(stage->StateDict()));
+      stage = std::move(plain);
+    }
+    stage->ToFormat(format);
+    stage_ = &RegisterModule("stage", std::move(stage));
   }
-  for (auto& module : modules) module->ToFormat(variant.format);
-  return modules;
-}
+  Variable Forward(const Variable& x) override { return stage_->Forward(x); }
+  using Exports = rpc::Methods<rpc::kConstructor<models::ResNetOptions, Cuts,
+                                                 int32_t, bool, MemoryFormat>>;
 
-std::vector<dist::DeviceStage> Placed(Modules modules,
-                                      const std::vector<Device>& devices) {
-  std::vector<dist::DeviceStage> stages;
-  for (auto& module : modules)
-    stages.push_back(
-        {std::move(module), devices[stages.size() % devices.size()]});
-  return stages;
-}
+ private:
+  static void ThrowIfNotOk(const absl::Status& status) {
+    if (!status.ok()) throw Error(status);
+  }
+  template <typename T>
+  static T OrThrow(absl::StatusOr<T> made) {
+    ThrowIfNotOk(made.status());
+    return *std::move(made);
+  }
 
-// One variant, made ready to train.
+  nn::Module* stage_ = nullptr;
+};
+
+// One variant, made ready to train: a pipeline in this process.
 class Trainer {
  public:
-  Trainer(const Variant& variant, Modules modules,
-          const std::vector<Device>& devices, const Batch& batch)
-      : pipeline_(Placed(std::move(modules), devices),
-                  {.split_size = variant.split_size,
-                   .schedule = {variant.cuts.empty() ? "gpipe" : "auto"},
-                   .loss = dist::Loss::kMse,
-                   .copy_streams = variant.copy_streams}),
-        sgd_(pipeline_.Parameters(), {.lr = 0.001}),
-        batch_{batch.images.Contiguous(variant.format).To(devices.front()),
-               batch.targets.To(pipeline_.devices().back())} {
-    if (!variant.cuts.empty()) pipeline_.Tune(batch_.images, batch_.targets);
-    if (!variant.graph) return;
-    graphed_ = std::make_unique<nn::GraphedStep>(
-        [this](const std::vector<Tensor>& batch) {
-          return std::vector<Tensor>{PlainStep({batch[0], batch[1]})};
-        },
-        pipeline_.devices(), pipeline_.Parameters(),
-        nn::RecordingOptions{.warm_up = kWarmUp});
+  static absl::StatusOr<std::unique_ptr<Trainer>> Make(
+      const Variant& variant, const std::vector<Device>& devices,
+      const Batch& batch) {
+    auto trainer = std::make_unique<Trainer>();
+    ASSIGN_OR_RETURN(trainer->agent_,
+                     dist::Alone<WaterfallStage>(devices.front()));
+    rpc::Agent& agent = *trainer->agent_;
+    const models::ResNetOptions options = {
+        .num_classes = absl::GetFlag(FLAGS_classes),
+        .width = absl::GetFlag(FLAGS_width)};
+    std::vector<dist::StageModule> stages;
+    std::vector<dist::ParameterSource> sources;
+    for (size_t i = 0; i <= variant.cuts.size(); ++i) {
+      ASSIGN_OR_RETURN(
+          const auto stage,
+          dist::Module<WaterfallStage>::Create(
+              agent, agent.self().name,
+              dist::Placement{.device = devices[i % devices.size()]}, options,
+              variant.cuts, static_cast<int32_t>(i), variant.fused,
+              variant.format)
+              .Await(kNoLimit));
+      stages.emplace_back(stage);
+      sources.emplace_back(stage);
+    }
+    trainer->sgd_ = std::make_unique<dist::Optimizer<optim::Sgd>>(
+        agent, optim::SgdOptions{.lr = 0.001}, sources);
+    ASSIGN_OR_RETURN(trainer->pipeline_,
+                     dist::Pipeline::Make(
+                         agent,
+                         {.split_size = variant.split_size,
+                          .schedule = {variant.cuts.empty() ? "gpipe" : "auto"},
+                          .loss = dist::Loss::kMse,
+                          .copy_streams = variant.copy_streams,
+                          .graph = variant.graph},
+                         stages));
+    trainer->batch_ = {
+        batch.images.Contiguous(variant.format).To(devices.front()),
+        batch.targets.To(devices.front())};
+    return trainer;
   }
 
-  // The loss, when all devices have ended the step.
-  double Step() {
-    const Tensor loss = graphed_
-                            ? graphed_->Run({batch_.images, batch_.targets})[0]
-                            : PlainStep(batch_);
-    for (const Device device : pipeline_.devices()) Synchronize(device);
-    return loss.Item();
+  // A step may begin while another one is under way.
+  void Begin() {
+    steps_.push_back(
+        pipeline_->StepAsync(*sgd_, batch_.images, batch_.targets));
   }
+  // The loss of the oldest step, when all devices have ended it.
+  absl::StatusOr<double> Await() {
+    const auto step = std::move(steps_.front());
+    steps_.pop_front();
+    ASSIGN_OR_RETURN(const auto result, step.Await(kNoLimit));
+    return result.loss;
+  }
+  absl::StatusOr<double> Step() {
+    Begin();
+    return Await();
+  }
+  int warm_up_steps() const { return pipeline_->warm_up_steps(); }
 
   // In a step; none where they cannot be counted.
-  std::optional<int64_t> Kernels() {
-    if (graphed_ && graphed_->replays() > 0) return graphed_->kernels();
-    if (graphed_ || pipeline_.devices().front().is_cpu()) return std::nullopt;
+  std::optional<int64_t> Kernels(const Variant& variant) {
+    if (const int64_t replayed = pipeline_->KernelsReplayed(); replayed > 0)
+      return replayed;
+    if (variant.graph || batch_.images.device().is_cpu()) return std::nullopt;
     const auto recording = StartGpuRecording(1 << 16);
     if (!recording.ok()) {
       std::fprintf(stderr, "kernels are not counted: %s\n",
                    recording.status().ToString().c_str());
       return std::nullopt;
     }
-    Step();
+    Step().IgnoreError();
     const auto activities = (*recording)->Take().activities;
     return std::count_if(activities.begin(), activities.end(),
                          [](const GpuActivity& one) { return one.bytes == 0; });
   }
 
  private:
-  Tensor PlainStep(const Batch& batch) {
-    const Tensor loss = pipeline_.Step(batch.images, batch.targets);
-    sgd_.Step();
-    return loss;
-  }
-
-  dist::DevicePipeline pipeline_;
-  optim::Sgd sgd_;
-  const Batch batch_;
-  std::unique_ptr<nn::GraphedStep> graphed_;  // null: plain launches
+  std::unique_ptr<rpc::Agent> agent_;
+  std::unique_ptr<dist::Optimizer<optim::Sgd>> sgd_;
+  std::unique_ptr<dist::Pipeline> pipeline_;
+  Batch batch_;
+  std::deque<Future<dist::Pipeline::StepResult>> steps_;
 };
 
 struct Measured {
@@ -233,23 +265,28 @@ absl::StatusOr<Measured> Measure(const Variant& variant,
                                  const std::vector<Device>& devices,
                                  const Batch& batch) {
   using Clock = std::chrono::steady_clock;
-  ASSIGN_OR_RETURN(Modules modules, MakeModules(variant));
-  Trainer trainer(variant, std::move(modules), devices, batch);
+  ASSIGN_OR_RETURN(const auto trainer, Trainer::Make(variant, devices, batch));
   Measured measured;
   measured.variant = variant;
   Measurement& result = measured.measurement;
   result.variant = variant.name;
   result.split_size = variant.split_size;
   result.items = batch.images.dim(0);
-  measured.first_loss = trainer.Step();
-  for (int i = 1; i < kWarmUp + kFirstReplays; ++i) trainer.Step();
-  for (int i = 0; i < absl::GetFlag(FLAGS_repeat); ++i) {
-    const Clock::time_point begin = Clock::now();
-    result.loss = trainer.Step();
+  ASSIGN_OR_RETURN(measured.first_loss, trainer->Step());
+  for (int i = 1; i < trainer->warm_up_steps(); ++i)
+    RETURN_IF_ERROR(trainer->Step().status());
+  const int repeats = absl::GetFlag(FLAGS_repeat);
+  Clock::time_point begin = Clock::now();
+  trainer->Begin();
+  for (int i = 0; i < repeats; ++i) {
+    if (i + 1 < repeats) trainer->Begin();
+    ASSIGN_OR_RETURN(result.loss, trainer->Await());
+    const Clock::time_point end = Clock::now();
     result.seconds.push_back(
-        std::chrono::duration<double>(Clock::now() - begin).count());
+        std::chrono::duration<double>(end - begin).count());
+    begin = end;
   }
-  measured.kernels = trainer.Kernels();
+  measured.kernels = trainer->Kernels(variant);
   AddDetails(devices, measured);
   return measured;
 }

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/functions/arithmetic.h"
 #include "core/random.h"
-#include "models/distributed/device_pipeline.h"
 #include "models/distributed/pipeline.h"
 #include "models/nn/linear.h"
 #include "tests/models/distributed/windows_here.h"
@@ -67,6 +66,22 @@ class MaskedStage final : public nn::Module {
   nn::Linear& linear_;
 };
 
+void AddMaskedStage(rpc::Registry& registry) {
+  RegisterPipeline(registry);
+  RegisterModule<MaskedStage>(registry);
+}
+
+std::vector<StageModule> MakeStages(
+    rpc::Agent& agent, const std::array<const char*, kStages>& workers) {
+  std::vector<StageModule> stages;
+  for (size_t i = 0; i < kStages; ++i) {
+    stages.emplace_back(
+        *Module<MaskedStage>::Create(agent, workers[i], static_cast<int32_t>(i))
+             .Await());
+  }
+  return stages;
+}
+
 void ExpectNoneOfMasks() {
   for (size_t i = 0; i < kStages; ++i) {
     SCOPED_TRACE(i);
@@ -95,24 +110,16 @@ uint64_t BytesOfGradients(const rpc::Agent& worker) {
 }
 
 TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
-  testing::TrainingCluster cluster(4, [](rpc::Registry& registry) {
-    RegisterPipeline(registry);
-    RegisterModule<MaskedStage>(registry);
-  });
+  testing::TrainingCluster cluster(4, AddMaskedStage);
   for (const bool recompute : {false, true}) {
     SCOPED_TRACE(absl::StrCat("recompute ", recompute));
     MaskedStage::Reset();
-    std::vector<StageModule> stages;
-    for (int32_t i = 0; i < static_cast<int32_t>(kStages); ++i) {
-      stages.emplace_back(*Module<MaskedStage>::Create(
-                               cluster.alice(), i == 0 ? "bob" : "carol", i)
-                               .Await());
-    }
-    const auto pipeline = Pipeline::Make(cluster.alice(),
-                                         {.split_size = kRows / 2,
-                                          .recompute = recompute,
-                                          .windows = WindowsHere()},
-                                         stages);
+    const auto pipeline =
+        Pipeline::Make(cluster.alice(),
+                       {.split_size = kRows / 2,
+                        .recompute = recompute,
+                        .windows = WindowsHere()},
+                       MakeStages(cluster.alice(), {"bob", "carol", "carol"}));
     ASSERT_THAT(pipeline, IsOk());
     const uint64_t before = BytesOfGradients(cluster.at("bob"));
     const Context ctx(cluster.alice());
@@ -131,16 +138,15 @@ TEST(Constants, GetNoGradientsThatAreComputedOrSentBack) {
 }
 
 TEST(Constants, OfOneProcessGetNoGradientsEither) {
+  testing::TrainingCluster cluster(1, AddMaskedStage);
   MaskedStage::Reset();
-  std::vector<DeviceStage> stages;
-  for (int32_t i = 0; i < static_cast<int32_t>(kStages); ++i)
-    stages.push_back({std::make_unique<MaskedStage>(i), test::TestDevice()});
-  DevicePipeline pipeline(
-      stages, {.split_size = kRows / 2, .loss = Loss::kCrossEntropy});
-  pipeline.Step(MakeBatch(), Labels());
+  const auto pipeline =
+      Pipeline::Make(cluster.alice(), {.split_size = kRows / 2},
+                     MakeStages(cluster.alice(), {"alice", "alice", "alice"}));
+  ASSERT_THAT(pipeline, IsOk());
+  const Context ctx(cluster.alice());
+  ASSERT_THAT((*pipeline)->Step(ctx, MakeBatch(), Labels()), IsOk());
   ExpectNoneOfMasks();
-  for (const Variable& parameter : pipeline.Parameters())
-    EXPECT_TRUE(parameter.grad().defined());
 }
 
 }  // namespace

@@ -110,6 +110,16 @@ TEST_F(JoinTest, TrainsAModuleThatOneCallMadeKnown) {
   EXPECT_LT(last, first);
 }
 
+TEST(Alone, IsATrainerThatIsItsOwnWorker) {
+  const auto agent = Alone<DenseStage>();
+  ASSERT_THAT(agent, IsOk());
+  const std::string self = (*agent)->self().name;
+  const auto module =
+      Module<DenseStage>::Create(**agent, self, 3, 2, false, 5).Await();
+  ASSERT_THAT(module, IsOk());
+  EXPECT_EQ(*module->NumParameters().Await(), 8);
+}
+
 TEST_F(JoinTest, ServesOtherClassesFunctionsAndCollectives) {
   ASSERT_NO_FATAL_FAILURE(JoinBoth());
   const auto tally = rpc::Create<Tally>(*alice_, "bob").Await();

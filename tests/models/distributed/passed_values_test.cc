@@ -4,18 +4,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "autograd/tensors_of.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
 #include "core/stream.h"
-#include "models/distributed/device_pipeline.h"
 #include "models/distributed/pipeline.h"
 #include "models/distributed/stage_streams.h"
-#include "models/distributed/step_trace.h"
 #include "models/nn/loss.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_device.h"
@@ -33,7 +31,7 @@ using testing::IsOk;
 
 constexpr int64_t kPassedWidth = 6;
 constexpr size_t kPassedStages = 4;
-const char* const kStageWorkers[kPassedStages] = {"bob", "bob", "bob", "carol"};
+using StageWorkers = std::array<const char*, kPassedStages>;
 
 // Of the stages in turn.
 std::vector<Device> MixedDevices() {
@@ -88,7 +86,14 @@ void ExpectClose(const std::vector<Tensor>& got,
   }
 }
 
-TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
+class PassedValues : public ::testing::TestWithParam<StageWorkers> {};
+INSTANTIATE_TEST_SUITE_P(
+    , PassedValues,
+    ::testing::Values(StageWorkers{"bob", "bob", "bob", "carol"},
+                      StageWorkers{"bob", "bob", "bob", "bob"},
+                      StageWorkers{"alice", "alice", "alice", "alice"}));
+
+TEST_P(PassedValues, AreWhereTheStageThatUsesThemComputes) {
   const Stream cpu = Stream::Default(Device::Cpu());
   const Tensor value = test::Put(Tensor::Ones({4, 4}));
   AwaitValue(value, cpu);
@@ -101,7 +106,7 @@ TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
   std::vector<Module<DenseStage>> stages;
   for (size_t i = 0; i < kPassedStages; ++i) {
     stages.push_back(*Module<DenseStage>::Create(
-                          cluster.alice(), kStageWorkers[i],
+                          cluster.alice(), GetParam()[i],
                           Placement{.device = MixedDevices()[i]}, kPassedWidth,
                           kPassedWidth, false, static_cast<uint64_t>(i))
                           .Await());
@@ -126,21 +131,6 @@ TEST(PassedValues, NoStreamOfTheCpuReadsWhatIsOnAGpu) {
       gradients.insert(gradients.end(), of_stage->begin(), of_stage->end());
     }
     ExpectClose(gradients, wanted);
-  }
-}
-
-TEST(PassedValues, OfOneProcessAreCopiedToTheStageThatUsesThem) {
-  const PassedBatch batch = MakePassedBatch();
-  std::vector<DeviceStage> stages;
-  const auto modules = LocalStages();
-  for (size_t i = 0; i < kPassedStages; ++i)
-    stages.push_back({modules[i], MixedDevices()[i]});
-  DevicePipeline pipeline(stages,
-                          {.split_size = 3, .loss = Loss::kCrossEntropy});
-  for (const bool traced : {false, true}) {
-    StepTrace trace(pipeline.devices());
-    pipeline.Step(batch.x, batch.labels, {.trace = traced ? &trace : nullptr});
-    ExpectClose(GradientsOf(pipeline.Parameters()), GradientsOnTheCpu(batch));
   }
 }
 

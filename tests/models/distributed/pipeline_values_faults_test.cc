@@ -8,12 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "models/distributed/device_pipeline.h"
 #include "models/distributed/pipeline.h"
 #include "tests/models/distributed/value_pipelines.h"
-#include "tests/support/error_of.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/test_device.h"
 #include "tests/support/toy_stages.h"
 
 // Wrong routes and lost workers of stages with several inputs and outputs.
@@ -146,19 +143,6 @@ TEST_F(PipelineValuesFaultsTest, OnlyOwnLossesTakeSeveralOutputs) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("stage 2 of 3: forward of micro-batch 0: [loss] the "
                         "last stage gave 2 outputs"));
-}
-
-TEST_F(PipelineValuesFaultsTest, DevicePipelineRefusesWrongRoutes) {
-  std::vector<DeviceStage> stages;
-  for (const auto& module : MakeLocal(Unused()))
-    stages.push_back({module, test::TestDevice()});
-  EXPECT_THAT(
-      test::ErrorOf([&] {
-        DevicePipeline(
-            stages,
-            {.routes = {{.from = 1, .output = 0, .to = 0, .input = 0}}});
-      }),
-      HasSubstr("leads backwards"));
 }
 
 }  // namespace

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/indexing.h"
-#include "models/distributed/device_pipeline.h"
 #include "models/distributed/pipeline.h"
 #include "optim/distributed/optimizer.h"
 #include "optim/sgd.h"
@@ -61,50 +60,6 @@ TEST_F(PipelineValuesTest, GradientsEqualAccumulationInOneProcessBitForBit) {
       }
     }
     EXPECT_GE(ran, 4) << schedule;
-  }
-}
-
-TEST_F(PipelineValuesTest, DevicePipelineGivesTheSameGradients) {
-  for (const std::string& schedule : ScheduleNames()) {
-    for (const ValueModel& model : {Forks(), ThreeUsers()}) {
-      model_ = model;
-      local_ = MakeLocal(model);
-      local_loss_ = std::make_unique<TwoHeadLoss>(0.5);
-      local_loss_->To(test::TestDevice());
-      std::vector<DeviceStage> stages;
-      for (const auto& module : MakeLocal(model))
-        stages.push_back({module, test::TestDevice()});
-      const auto pipeline = [&]() -> std::unique_ptr<DevicePipeline> {
-        try {
-          return std::make_unique<DevicePipeline>(
-              stages, DevicePipelineOptions{
-                          .split_size = 5,
-                          .schedule = {.name = schedule},
-                          .own_loss = std::make_unique<TwoHeadLoss>(0.5),
-                          .routes = model.routes});
-        } catch (const Error&) {
-          return nullptr;  // it wants more stages or devices
-        }
-      }();
-      if (pipeline == nullptr) continue;
-      const double expected = AccumulateHere(5);
-      EXPECT_NEAR(pipeline->Step(Batch(), labels_).Item(), expected, 1e-6);
-      Variables parameters;
-      for (const auto& module : local_) {
-        for (const Variable& each : module->Parameters())
-          parameters.push_back(each);
-      }
-      parameters.push_back(local_loss_->Parameters()[0]);
-      const Variables trained = pipeline->Parameters();
-      ASSERT_EQ(trained.size(), parameters.size());
-      for (size_t p = 0; p < parameters.size(); ++p) {
-        EXPECT_TRUE(ops::BitEqual(trained[p].grad(), parameters[p].grad()))
-            << schedule << " " << p;
-      }
-      const Values outputs = pipeline->Evaluate(Batch());
-      ASSERT_EQ(outputs.size(), 2U);
-      EXPECT_EQ(outputs[1].dim(0), kRows);
-    }
   }
 }
 

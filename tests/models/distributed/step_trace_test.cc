@@ -42,17 +42,32 @@ TEST(StepTrace, SpansHoldTheTimesOfTheirWork) {
 }
 
 TEST(StepTrace, OverlapIsTheShareOfCopyTimeBesideComputing) {
-  using Span = StepTrace::Span;
-  const Span copy = {"c", Kind::kCopy, "x", 10, 20};
-  EXPECT_EQ(OverlappedShare({}), 0);
-  EXPECT_EQ(OverlappedShare({copy}), 0);
+  struct Work {
+    const char* name;
+    int64_t begin_ms, end_ms;
+  };
+  const auto copies_of = [](const std::vector<Work>& all) {
+    rpc::TraceLog log;
+    for (const auto& [name, begin_ms, end_ms] : all) {
+      rpc::TraceEvent& event = log.events.emplace_back();
+      event.name = name;
+      event.begin_ns = begin_ms * 1'000'000;
+      event.end_ns = end_ms * 1'000'000;
+    }
+    return CopiesOf(log);
+  };
+  EXPECT_EQ(copies_of({}).ms, 0);
+  EXPECT_EQ(copies_of({{"copy 0", 10, 20}}).overlapped, 0);
   // 2 ms before, 3 ms within, of which another device shares one.
-  EXPECT_DOUBLE_EQ(OverlappedShare({copy,
-                                    {"a", Kind::kCompute, "y", 8, 12},
-                                    {"b", Kind::kCompute, "y", 14, 17},
-                                    {"d", Kind::kCompute, "z", 16, 17}}),
-                   0.5);
-  EXPECT_DOUBLE_EQ(OverlappedShare({copy, {"a", Kind::kCompute, "y", 0, 100}}),
+  const CopiesTime copies = copies_of({{"copy 0", 10, 20},
+                                       {"0F0", 8, 12},
+                                       {"1BW0", 14, 17},
+                                       {"2F1", 16, 17},
+                                       {"await 2F1", 10, 16},
+                                       {"conv", 0, 100}});
+  EXPECT_DOUBLE_EQ(copies.ms, 10);
+  EXPECT_DOUBLE_EQ(copies.overlapped, 0.5);
+  EXPECT_DOUBLE_EQ(copies_of({{"copy 0", 10, 20}, {"0F0", 0, 100}}).overlapped,
                    1);
 }
 
@@ -87,7 +102,7 @@ TEST(StepTrace, AWorkersTimesAreThoseOfItsInstructions) {
   EXPECT_TRUE(TimesOf({}).instructions.empty());
 }
 
-TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
+TEST(StepTrace, TimesAndBubbleAreThoseOfTheInstructions) {
   const auto span = [](const char* text, StageOp op, int stage, int m,
                        double begin, double end) {
     return StepTrace::Span{.name = text,
@@ -106,21 +121,8 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
       {"await 1F0", Kind::kWait, "x", 10, 12},
       span("0B0", StageOp::kInputGrad, 0, 0, 21, 25),
       span("0W0", StageOp::kWeightGrad, 0, 0, 24, 30)};
-  Workload work;
-  MeterOf(spans, {0, 1}, {1}).Describe(work);
-  const std::vector<StageCosts>& costs = work.costs;
-  ASSERT_EQ(costs.size(), 2U);
-  EXPECT_EQ(costs[0].forward, 2);
-  // Of the millisecond in which both run, half counts for each.
-  EXPECT_EQ(costs[0].input_grad, 3.5);
-  EXPECT_EQ(costs[0].weight_grad, 5.5);
-  EXPECT_EQ(costs[1].of(StageOp::kBackward), 6);
-  EXPECT_EQ(work.tails, (std::vector<double>{0, 1}));
-  EXPECT_EQ(work.gap, 4.5);  // the mean of 9 and 0
-  // Of 20 ms one device works 11, the other 9; what overlaps counts once.
-  EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 1}), 0.5);
-  EXPECT_DOUBLE_EQ(BubbleOf(spans, {0, 0}), 0);
-  // Both at one worker, which began 10 ms before.
+  // Both at one device, which began 10 ms before. Of the millisecond in which
+  // two run, half counts for each.
   const StepTimes times = TimesOf(spans);
   std::vector<double> seconds;
   for (const InstructionTime& time : times.instructions)
@@ -135,12 +137,16 @@ TEST(StepTrace, CostsAndBubbleAreThoseOfTheInstructions) {
   EXPECT_DOUBLE_EQ(times.awaited, 7e-3);
   const auto report = [](double busy, double until_end, double awaited = 0) {
     return GroupReport{.last = {},
-                       .times = StepTimes{.instructions = {},
-                                          .busy = busy,
-                                          .until_end = until_end,
-                                          .awaited = awaited}};
+                       .times = {{.instructions = {},
+                                  .busy = busy,
+                                  .until_end = until_end,
+                                  .awaited = awaited}}};
   };
   EXPECT_DOUBLE_EQ(*BubbleOf({report(2, 10), report(4, 8)}), 0.7);
+  // A worker of two devices.
+  GroupReport both = report(2, 10);
+  both.times.push_back(report(4, 8).times.front());
+  EXPECT_DOUBLE_EQ(*BubbleOf({both}), 0.7);
   EXPECT_FALSE(BubbleOf({report(2, 10), GroupReport()}).has_value());
   EXPECT_DOUBLE_EQ(*AwaitedOf({report(2, 8, 2), report(4, 4, 1)}), 0.15);
   EXPECT_FALSE(AwaitedOf({report(2, 10), GroupReport()}).has_value());
