@@ -105,6 +105,36 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <typename Unit>
+__global__ void __launch_bounds__(kThreads)
+    PutRowsKernel(Unit* table, const Unit* values, const int64_t* index,
+                  int64_t count, int64_t rows, int64_t width) {
+  const int64_t step = int64_t{gridDim.x} * kThreads;
+#pragma unroll 2
+  for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
+       i += step) {
+    const int64_t line = Quotient(i, width);
+    const int64_t row = index[line];
+    if (row >= 0 && row < rows)
+      table[row * width + (i - line * width)] = values[i];
+  }
+}
+
+// Calls fn(std::type_identity<Unit>{}, width) with the largest unit that rows
+// of both tensors, which have the same size, consist of.
+template <typename Fn>
+void VisitRowUnits(const Tensor& table, const Tensor& lines, Fn fn) {
+  const size_t bytes =
+      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
+  size_t unit = 16;
+  while (bytes % unit != 0 || !IsAligned(lines.raw_data(), unit) ||
+         !IsAligned(table.raw_data(), unit)) {
+    unit /= 2;
+  }
+  VisitUnit(unit,
+            [&](auto type) { fn(type, static_cast<int64_t>(bytes / unit)); });
+}
+
 __global__ void __launch_bounds__(kThreads)
     OneHotKernel(float* out, const int64_t* labels, int64_t count,
                  int64_t classes) {
@@ -149,16 +179,8 @@ void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index) {
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index) {
   if (out.numel() == 0) return;
   const Launch launch("embedding", {&out}, {&table, &index});
-  const size_t bytes =
-      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
-  size_t unit = 16;
-  while (bytes % unit != 0 || !IsAligned(out.raw_data(), unit) ||
-         !IsAligned(table.raw_data(), unit)) {
-    unit /= 2;
-  }
-  VisitUnit(unit, [&](auto type) {
+  VisitRowUnits(table, out, [&](auto type, int64_t width) {
     using Unit = typename decltype(type)::type;
-    const auto width = static_cast<int64_t>(bytes / unit);
     const int64_t count = index.numel() * width;
     TakeRowsKernel<<<launch.Blocks(count, kThreads, 2), kThreads, 0,
                      launch.stream()>>>(
@@ -166,6 +188,22 @@ void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index) {
         static_cast<const Unit*>(table.raw_data()),
         static_cast<const int64_t*>(index.raw_data()), count, table.dim(0),
         width, AbsentUnit<Unit>(table.dtype()));
+    launch.Check();
+  });
+}
+
+void PutRows(const Tensor& table, const Tensor& values, const Tensor& index) {
+  if (values.numel() == 0) return;
+  const Launch launch("put_rows", {&table}, {&values, &index});
+  VisitRowUnits(table, values, [&](auto type, int64_t width) {
+    using Unit = typename decltype(type)::type;
+    const int64_t count = index.numel() * width;
+    PutRowsKernel<<<launch.Blocks(count, kThreads, 2), kThreads, 0,
+                    launch.stream()>>>(
+        static_cast<Unit*>(table.raw_data()),
+        static_cast<const Unit*>(values.raw_data()),
+        static_cast<const int64_t*>(index.raw_data()), count, table.dim(0),
+        width);
     launch.Check();
   });
 }

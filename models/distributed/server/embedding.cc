@@ -9,39 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context_state.h"
 #include "autograd/functions/indexing.h"
 #include "core/mutex.h"
 #include "core/status.h"
+#include "models/distributed/server/distinct_keys.h"
 #include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
-namespace {
-
-// Each key once, and the place of every given key among them.
-struct DistinctKeys {
-  Tensor keys, places;
-};
-
-DistinctKeys DistinctOf(const Tensor& given) {
-  const Tensor all = PlacedOn(Device::Cpu(), given);
-  DistinctKeys distinct{.keys = {}, .places = Tensor::EmptyLike(all)};
-  absl::flat_hash_map<int64_t, int64_t> place_of;
-  std::vector<int64_t> keys;
-  for (int64_t i = 0; i < all.numel(); ++i) {
-    const int64_t key = all.data<int64_t>()[i];
-    const auto [found, is_new] =
-        place_of.try_emplace(key, static_cast<int64_t>(keys.size()));
-    if (is_new) keys.push_back(key);
-    distinct.places.data<int64_t>()[i] = found->second;
-  }
-  distinct.keys = Tensor::From(keys);
-  return distinct;
-}
-
-}  // namespace
 
 // The part of the embedding that outlives it while a lookup or a push is in
 // progress.
@@ -82,7 +58,7 @@ Future<Variable> Embedding::Core::Forward(const StatePtr& state,
         "an embedding looks up keys i64, not ",
         keys.defined() ? keys.ToString() : std::string("nothing"))));
   }
-  const DistinctKeys distinct = DistinctOf(keys);
+  const DistinctKeys distinct = DistinctOf(PlacedOn(Device::Cpu(), keys));
   const bool learns = state != nullptr && !NoGrad::Active();
   return client_->PullRows(table_, distinct.keys)
       .Then([self = shared_from_this(), state, distinct, learns,

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/status.h"
+#include "models/distributed/server/device_table.h"
 #include "models/distributed/server/fixed_table.h"
 #include "models/distributed/server/key_layout.h"
 #include "models/distributed/server/row_table.h"
@@ -70,11 +71,12 @@ std::unique_ptr<ShardTable> ShardTable::Make(const RowTableOptions& options,
                                              int32_t shard, int32_t shards,
                                              Device device,
                                              const RowTableImage& image) {
-  if (options.rows > 0) {
-    return std::make_unique<FixedTable>(options, shard, shards, device, image);
-  }
-  return std::make_unique<RowTable>(options,
-                                    LimitOfShard(options.limit, shards), image);
+  const Device place = options.in_host_memory ? Device::Cpu() : device;
+  if (options.rows > 0)
+    return std::make_unique<FixedTable>(options, shard, shards, place, image);
+  const int64_t limit = LimitOfShard(options.limit, shards);
+  if (place.is_cpu()) return std::make_unique<RowTable>(options, limit, image);
+  return std::make_unique<DeviceTable>(options, limit, place, image);
 }
 
 int64_t ShardTable::RecordOf(const RowTableOptions& options) {

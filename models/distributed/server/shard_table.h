@@ -80,9 +80,10 @@ class PreparedRows {
 // any time; otherwise thread-compatible.
 class ShardTable {
  public:
-  // Makes the table that the options ask for: a RowTable in host memory, or a
-  // FixedTable on `device`. It starts with the rows of `image`, whose records
-  // must have the shape that the options imply.
+  // Makes the table that the options ask for, on `device` unless it is to be in
+  // host memory: a FixedTable, or for rows with any keys a RowTable on the CPU
+  // and a DeviceTable elsewhere. It starts with the rows of `image`, whose
+  // records must have the shape that the options imply.
   static std::unique_ptr<ShardTable> Make(const RowTableOptions& options,
                                           int32_t shard, int32_t shards,
                                           Device device,
@@ -91,12 +92,14 @@ class ShardTable {
   // The number of elements of a row with the state of its rule.
   static int64_t RecordOf(const RowTableOptions& options);
 
-  // The device where keys and gradients are read and rows are written.
+  // The device where gradients are read and rows are written, and that where
+  // keys are read. Any thread may call these at any time.
   virtual Device device() const = 0;
+  virtual Device key_device() const = 0;
   // Returns a copy in host memory.
   virtual RowTableImage Image() const = 0;
   // Reads the rows of `keys`, i64 [N], into `rows`, f32 [N, width]; both must
-  // be dense and on the table's device.
+  // be dense and on the table's devices.
   virtual void Read(const Tensor& keys, const Tensor& rows) const = 0;
   // Marks these rows as used, so that others are forgotten first.
   virtual void Touch(const Tensor& keys) = 0;

@@ -100,14 +100,14 @@ class EmbeddingTest : public ServerTest {
     EXPECT_THAT(words, IsOk());
     return words.ok() ? *std::move(words) : nullptr;
   }
-  // All rows, as the servers have them.
+  // All rows, as the servers have them, in host memory.
   Tensor Rows() {
     std::vector<int64_t> keys(kWords);
     std::iota(keys.begin(), keys.end(), 0);
     const auto rows =
         Join(std::nullopt)->PullRows(0, Tensor::From(keys)).Await();
     EXPECT_THAT(rows, IsOk());
-    return *rows;
+    return rows->To(Device::Cpu());
   }
   Tensor SomeKeys() {
     const auto below = [&](unsigned count) {
