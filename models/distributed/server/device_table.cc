@@ -23,8 +23,8 @@ constexpr int64_t kKeyGrain = 4096;   // the number of keys for which another
 }  // namespace
 
 struct DeviceTable::Sums final : PreparedRows {
-  Sums(Tensor keys, Tensor sums)
-      : keys(std::move(keys)), sums(std::move(sums)) {}
+  Sums(Tensor keys, Tensor sums, double rate)
+      : PreparedRows(rate), keys(std::move(keys)), sums(std::move(sums)) {}
   const Tensor keys, sums;
 };
 
@@ -91,21 +91,9 @@ void DeviceTable::Touch(const Tensor& keys) {
 
 std::unique_ptr<const PreparedRows> DeviceTable::Prepare(
     std::vector<RowGradients> gradients) const {
-  std::vector<Tensor> keys, given;
-  for (const RowGradients& rows : gradients) {
-    keys.push_back(PlacedOn(key_device(), rows.keys));
-    given.push_back(PlacedOn(device(), rows.gradients));
-  }
-  const bool is_one = gradients.size() == 1;
-  const DistinctKeys distinct =
-      DistinctOf(is_one ? keys[0] : ops::Cat(keys, 0));
-  const Tensor all = is_one ? given[0] : ops::Cat(given, 0);
-  if (distinct.keys.numel() == distinct.places.numel())
-    return std::make_unique<const Sums>(distinct.keys, all);
-  const Tensor sums = Tensor::Zeros({distinct.keys.numel(), options_.width},
-                                    {.device = device()});
-  ops::AddRowsInto(sums, {distinct.places.To(device()), all});
-  return std::make_unique<const Sums>(distinct.keys, sums);
+  const RowGradients sums =
+      SumOfKeys(JoinedOn(key_device(), device(), gradients));
+  return std::make_unique<const Sums>(sums.keys, sums.gradients, sums.rate);
 }
 
 Tensor DeviceTable::RowsOf(const Tensor& keys) {
@@ -128,9 +116,10 @@ Tensor DeviceTable::RowsOf(const Tensor& keys) {
 
 void DeviceTable::Step(const Steps& steps, double scale) {
   for (const PreparedRows* step : steps) {
-    const auto& [keys, sums] = *static_cast<const Sums*>(step);
-    const Tensor index = RowsOf(keys);
-    rows_.Step({index.To(device()), sums}, ++steps_, scale);
+    const auto& given = *static_cast<const Sums*>(step);
+    const Tensor index = RowsOf(given.keys);
+    rows_.Step({index.To(device()), given.sums},
+               {.step = ++steps_, .rate = given.rate, .scale = scale});
     if (!keyed_.bounded()) continue;
     for (int64_t i = 0; i < index.numel(); ++i)
       keyed_.Use(static_cast<KeyedRows::Row>(index.data<int64_t>()[i]));

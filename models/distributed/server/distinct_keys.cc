@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/ops/rows.h"
 #include "models/distributed/server/row_index.h"
 
 namespace baton::dist {
@@ -25,6 +26,19 @@ DistinctKeys DistinctOf(const Tensor& given) {
   }
   distinct.keys = Tensor::From(keys);
   return distinct;
+}
+
+RowGradients SumOfKeys(const RowGradients& given) {
+  const DistinctKeys distinct = DistinctOf(given.keys);
+  if (distinct.keys.numel() == given.keys.numel()) return given;
+  const Device device = given.gradients.device();
+  RowGradients sums = given;
+  sums.keys = distinct.keys;
+  sums.gradients = Tensor::Zeros(
+      {distinct.keys.numel(), given.gradients.dim(1)}, {.device = device});
+  ops::AddRowsInto(sums.gradients,
+                   {distinct.places.To(device), given.gradients});
+  return sums;
 }
 
 }  // namespace baton::dist

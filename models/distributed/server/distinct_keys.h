@@ -4,6 +4,7 @@
 #pragma once
 
 #include "core/tensor.h"
+#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 
@@ -15,5 +16,9 @@ struct DistinctKeys {
 
 // `given` is dense and in host memory.
 DistinctKeys DistinctOf(const Tensor& given);
+
+// Returns each key of `given` once, with the sum of its gradients. Keys are in
+// host memory.
+RowGradients SumOfKeys(const RowGradients& given);
 
 }  // namespace baton::dist

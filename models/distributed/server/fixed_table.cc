@@ -12,7 +12,8 @@
 namespace baton::dist {
 
 struct FixedTable::Sums final : PreparedRows {
-  explicit Sums(ops::Rows rows) : rows(std::move(rows)) {}
+  Sums(ops::Rows rows, double rate)
+      : PreparedRows(rate), rows(std::move(rows)) {}
   const ops::Rows rows;
 };
 
@@ -61,21 +62,17 @@ void FixedTable::Read(const Tensor& keys, const Tensor& rows) const {
 
 std::unique_ptr<const PreparedRows> FixedTable::Prepare(
     std::vector<RowGradients> gradients) const {
-  std::vector<Tensor> keys, rows;
-  for (const RowGradients& given : gradients) {
-    keys.push_back(PlacedOn(device(), given.keys));
-    rows.push_back(PlacedOn(device(), given.gradients));
-  }
-  const bool is_one = gradients.size() == 1;
+  const RowGradients all = JoinedOn(key_device(), device(), gradients);
   return std::make_unique<const Sums>(
-      ops::Coalesce({.index = is_one ? keys[0] : ops::Cat(keys, 0),
-                     .values = is_one ? rows[0] : ops::Cat(rows, 0)},
-                    rows_.values().dim(0)));
+      ops::Coalesce({.index = all.keys, .values = all.gradients},
+                    rows_.values().dim(0)),
+      all.rate);
 }
 
 void FixedTable::Step(const Steps& steps, double scale) {
   for (const PreparedRows* step : steps)
-    rows_.Step(static_cast<const Sums*>(step)->rows, ++steps_, scale);
+    rows_.Step(static_cast<const Sums*>(step)->rows,
+               {.step = ++steps_, .rate = step->rate, .scale = scale});
 }
 
 }  // namespace baton::dist

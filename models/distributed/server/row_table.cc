@@ -8,7 +8,6 @@
 #include <bit>
 #include <limits>
 #include <utility>
-#include <variant>
 
 #include "core/parallel.h"
 #include "models/distributed/server/row_start.h"
@@ -44,7 +43,9 @@ template <int kToWrite>
 
 struct RowTable::Prepared final : PreparedRows {
   Prepared(std::vector<RowGradients> given, int64_t most, int64_t width)
-      : gradients(std::move(given)), found(most, width) {}
+      : PreparedRows(given[0].rate),
+        gradients(std::move(given)),
+        found(most, width) {}
   const std::vector<RowGradients> gradients;  // the other members refer to
                                               // these
   RowWork found;
@@ -206,26 +207,27 @@ void RowTable::Find(const RowGradients& rows, Prepared& prepared) const {
 
 void RowTable::Step(const Steps& steps, double scale) {
   const int64_t before = steps_;
-  const auto rate = [&](size_t i) {
-    return StepRate{.step = before + static_cast<int64_t>(i) + 1,
-                    .scale = scale};
+  const auto by = [&](size_t i) {
+    return RowStep{.step = before + static_cast<int64_t>(i) + 1,
+                   .rate = steps[i]->rate,
+                   .scale = scale};
   };
   int64_t rows = 0;
   std::vector<RowWork> made;
   made.reserve(steps.size());
-  std::vector<std::pair<const RowWork*, StepRate>> works;  // in order
+  std::vector<std::pair<const RowWork*, RowStep>> works;  // in order
   for (size_t i = 0; i < steps.size(); ++i) {
     ++steps_;
     const auto& prepared = *static_cast<const Prepared*>(steps[i]);
     made.push_back(FindOrMake(prepared.rest));
     if (keyed_.bounded()) {
-      StepAndForget(made.back(), rate(i));
+      StepAndForget(made.back(), by(i));
       continue;
     }
     made.back().DealOut();
     for (const RowWork* work :
          {&prepared.found, std::as_const(made).data() + i}) {
-      works.emplace_back(work, rate(i));
+      works.emplace_back(work, by(i));
       rows += static_cast<int64_t>(work->rows());
     }
   }
@@ -235,8 +237,8 @@ void RowTable::Step(const Steps& steps, double scale) {
   ParallelFor(RowWork::kParts, grain, [&](int64_t begin, int64_t end) {
     for (auto part = static_cast<size_t>(begin);
          part < static_cast<size_t>(end); ++part)
-      for (const auto& [work, rate] : works)
-        StepRows(work->begin(part), work->end(part), rate);
+      for (const auto& [work, step] : works)
+        StepRows(work->begin(part), work->end(part), step);
   });
 }
 
@@ -255,21 +257,19 @@ RowWork RowTable::FindOrMake(const std::vector<Named>& named) {
   return work;
 }
 
-void RowTable::StepAndForget(const RowWork& work, const StepRate& rate) {
-  StepRows(work.begin(), work.end(), rate);
+void RowTable::StepAndForget(const RowWork& work, const RowStep& by) {
+  StepRows(work.begin(), work.end(), by);
   for (const TouchedRow& each : work) keyed_.Use(each.row);
   keyed_.ForgetRest();
 }
 
 void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
-                        const StepRate& step) const {
-  const double rate =
-      std::visit([](const auto& options) { return options.lr; }, options_.rule);
+                        const RowStep& by) const {
   const cpu::StepArguments arguments{
-      .rate = rate,
-      .step = step.step,
+      .rate = by.rate * RateOf(options_.rule),
+      .step = by.step,
       .limit = std::numeric_limits<double>::infinity(),
-      .scale = step.scale};
+      .scale = by.scale};
   std::array<cpu::StepArrays, kSteppedTogether> together;
   const int64_t count = end - begin;
   for (int64_t i = -kRecordsAhead; i < count; i += kSteppedTogether) {

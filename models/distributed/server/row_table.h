@@ -45,11 +45,6 @@ class RowTable final : public ShardTable {
     int64_t key;
     const float* gradient;
   };
-  // The number and the scale of a step.
-  struct StepRate {
-    int64_t step;
-    double scale;
-  };
   struct Prepared;
 
   int64_t width() const { return options_.width; }
@@ -65,9 +60,9 @@ class RowTable final : public ShardTable {
   void BeginRecord(int64_t key, float* record) const;
   void Find(const RowGradients& rows, Prepared& prepared) const;
   RowWork FindOrMake(const std::vector<Named>& named);
-  void StepAndForget(const RowWork& work, const StepRate& rate);
+  void StepAndForget(const RowWork& work, const RowStep& by);
   void StepRows(const TouchedRow* begin, const TouchedRow* end,
-                const StepRate& step) const;
+                const RowStep& by) const;
   cpu::StepArrays ArraysOf(const TouchedRow& touched) const;
 
   const RowTableOptions options_;

@@ -9,7 +9,6 @@
 #include "core/ops/indexing.h"
 #include "core/ops/optimizer.h"
 #include "models/distributed/server/row_start.h"
-#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 namespace {
@@ -101,18 +100,23 @@ Tensor RowTensors::Records(const Tensor& rows) const {
   return records;
 }
 
-void RowTensors::Step(const ops::Rows& gradients, int64_t step, double scale) {
-  ops::StepTarget target{.value = values_,
-                         .grad = gradients.values,
-                         .state = state_,
-                         .step = step,
-                         .rows = gradients.index,
-                         .rows_apart = true};
-  if (scale != 1) {
-    target.scale =
-        Tensor::Full({}, scale, {.dtype = DType::kF64, .device = device_});
-  }
-  ops::OptimizerStep({{.targets = {target}, .rule = options_.rule}});
+void RowTensors::Step(const ops::Rows& gradients, const RowStep& by) {
+  const auto unless_1 = [&](double factor, double number) {
+    return factor == 1
+               ? Tensor()
+               : Tensor::Full({}, number,
+                              {.dtype = DType::kF64, .device = device_});
+  };
+  ops::OptimizerStep(
+      {{.targets = {{.value = values_,
+                     .grad = gradients.values,
+                     .state = state_,
+                     .step = by.step,
+                     .rows = gradients.index,
+                     .rows_apart = true,
+                     .rate = unless_1(by.rate, by.rate * RateOf(options_.rule)),
+                     .scale = unless_1(by.scale, by.scale)}},
+        .rule = options_.rule}});
 }
 
 }  // namespace baton::dist

@@ -9,6 +9,7 @@
 #include "core/ops/rows.h"
 #include "core/tensor.h"
 #include "models/distributed/server/options.h"
+#include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
 
@@ -30,9 +31,8 @@ class RowTensors {
   // Writes and reads records (RowTableImage).
   void Put(const Tensor& rows, const Tensor& records);
   Tensor Records(const Tensor& rows) const;
-  // Makes a step of some rows, each at most once, which are on the device. The
-  // gradients are multiplied by `scale`.
-  void Step(const ops::Rows& gradients, int64_t step, double scale);
+  // Makes a step of some rows, each at most once, which are on the device.
+  void Step(const ops::Rows& gradients, const RowStep& by);
 
  private:
   // Calls fn(tensor, its first column in a record) for the values and the

@@ -4,8 +4,11 @@
 #include "models/distributed/server/shard_table.h"
 
 #include <algorithm>
+#include <cmath>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/indexing.h"
 #include "core/status.h"
 #include "models/distributed/server/device_table.h"
 #include "models/distributed/server/fixed_table.h"
@@ -60,11 +63,35 @@ absl::Status CheckRowGradients(const ServerOptions& options,
       options.tables[static_cast<size_t>(rows.table)];
   const Shape shape({rows.keys.numel(), table.width});
   if (rows.gradients.defined() && rows.gradients.dtype() == DType::kF32 &&
-      rows.gradients.shape() == shape)
-    return absl::OkStatus();
+      rows.gradients.shape() == shape) {
+    if (std::isfinite(rows.rate) && rows.rate >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the rate of table ", table.name, " cannot be multiplied ",
+                     "by ", rows.rate));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("gradients of ", rows.keys.numel(), " rows of table ",
                    table.name, " are f32", shape.ToString()));
+}
+
+RowGradients JoinedOn(Device keys, Device device,
+                      const std::vector<RowGradients>& gradients) {
+  std::vector<Tensor> all_keys, all_gradients;
+  for (const RowGradients& rows : gradients) {
+    all_keys.push_back(PlacedOn(keys, rows.keys));
+    all_gradients.push_back(PlacedOn(device, rows.gradients));
+  }
+  const auto joined = [](const std::vector<Tensor>& all) {
+    return all.size() == 1 ? all[0] : ops::Cat(all, 0);
+  };
+  return {.table = gradients[0].table,
+          .keys = joined(all_keys),
+          .gradients = joined(all_gradients),
+          .rate = gradients[0].rate};
+}
+
+double RateOf(const ops::StepRule& rule) {
+  return std::visit([](const auto& options) { return options.lr; }, rule);
 }
 
 std::unique_ptr<ShardTable> ShardTable::Make(const RowTableOptions& options,

@@ -19,9 +19,12 @@ struct RowGradients {
   int32_t table = 0;  // index in ServerOptions::tables
   Tensor keys;        // i64 [N]; a key may occur several times
   Tensor gradients;   // f32 [N, width]
+  // A factor of the learning rate of the table's rule, such as a schedule's.
+  // Where gradients of several trainers make one step, the first one's counts.
+  double rate = 1;
   static constexpr auto Fields() {
-    return std::tuple{&RowGradients::table, &RowGradients::keys,
-                      &RowGradients::gradients};
+    using R = RowGradients;
+    return std::tuple{&R::table, &R::keys, &R::gradients, &R::rate};
   }
 };
 
@@ -70,10 +73,25 @@ struct RowTableImage {
 
 // The gradients of one table, ready for its Step. Each kind of table has its
 // own subclass.
-class PreparedRows {
- public:
+struct PreparedRows {
+  explicit PreparedRows(double rate) : rate(rate) {}
   virtual ~PreparedRows() = default;
+  const double rate;  // that of RowGradients
 };
+
+// The number of a step, and factors of the rule's learning rate and of the
+// gradients.
+struct RowStep {
+  int64_t step;
+  double rate, scale;
+};
+
+// Returns these gradients, which are some, as one, with keys and gradients on
+// these devices.
+RowGradients JoinedOn(Device keys, Device device,
+                      const std::vector<RowGradients>& gradients);
+// Returns the learning rate of a rule.
+double RateOf(const ops::StepRule& rule);
 
 // The rows of an embedding table at one shard, with the optimizer's state.
 // Equal calls in equal order leave equal tables. Any thread may call Prepare at

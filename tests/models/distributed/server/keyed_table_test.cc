@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -209,6 +210,32 @@ TEST_P(KeyedTable, StepsByWhatWasPreparedBeforeOtherSteps) {
                 Read(*in_turn, Keys({key}), 3).ToVector<float>())
           << key;
     }
+  }
+}
+
+TEST_P(KeyedTable, StepsEachPushAtItsOwnRate) {
+  for (const int64_t limit : {0, 3}) {
+    const auto given = Make(Options(4, ops::AdagradRule{.lr = 0.2}), limit);
+    std::vector<RowGradients> push = {
+        {.keys = Keys({5, 7}), .gradients = Tensor::Full({2, 4}, 0.5)}};
+    const auto first = given->Prepare(push);
+    push[0].rate = 0.25;
+    const auto later = given->Prepare(push);
+    given->Step({first.get(), later.get()}, 1);
+
+    const auto slow = Make(Options(4, ops::AdagradRule{.lr = 0.2}), limit);
+    Step(*slow, push, 1);  // at a quarter of the rate, then as it is
+    push[0].rate = 1;
+    Step(*slow, push, 1);
+    const Tensor start = Read(*Make(Options(4, {}), 0), Keys({5, 7}), 4);
+    const auto moved = [&](const ShardTable& table) {
+      return ops::Sub(start, Read(table, Keys({5, 7}), 4)).ToVector<float>();
+    };
+    // The step is lr * 1, and then lr / sqrt(2).
+    EXPECT_THAT(moved(*given), Each(::testing::FloatNear(
+                                   0.2F + 0.05F / std::sqrt(2.0F), 1e-5)));
+    EXPECT_THAT(moved(*slow), Each(::testing::FloatNear(
+                                  0.05F + 0.2F / std::sqrt(2.0F), 1e-5)));
   }
 }
 
