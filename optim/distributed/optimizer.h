@@ -113,18 +113,19 @@ class Optimizer {
     const auto context =
         std::dynamic_pointer_cast<ContextState>(ctx.call_scope());
     if (request.NeedsNorm()) {
-      return ready().Then(
-          [context, options, request, pace = pace_](const Locals& locals) {
-            return NormOf(locals, options, context)
-                .Then([locals, options, context, request, pace](double norm) {
-                  const StepRequest known = request.WithNorm(norm);
-                  pace->AdaptScale(known);
-                  return StepAll(locals, options, context, known)
-                      .Then([context, known] {
-                        return context->StepOthers(known.ForOthers());
-                      });
-                });
-          });
+      return ready().Then([context, options, request,
+                           pace = pace_](const Locals& locals) {
+        return NormOf(locals, options, context)
+            .Then([locals, options, context, request, pace](double norm) {
+              const StepRequest known = request.WithNorm(norm);
+              pace->AdaptScale(known);
+              const Future<void> others =
+                  context->StepOthers(known.ForOthers());
+              return StepAll(locals, options, context, known).Then([others] {
+                return others;
+              });
+            });
+      });
     }
     const Future<void> others = context->StepOthers(request.ForOthers());
     return ready()
