@@ -18,18 +18,35 @@ Tensor Number(double value, Device device) {
   return Tensor::Full(Shape(), value, {.device = device});
 }
 
-}  // namespace
-
-GradScaler::GradScaler(const std::vector<Device>& devices,
-                       const GradScalerOptions& options)
-    : options_(options), devices_(devices) {
-  Require(!devices.empty(), kScaler, "no devices");
+void Check(const GradScalerOptions& options) {
   Require(options.scale > 0, kScaler, "scale is not positive: ", options.scale);
   Require(options.growth >= 1, kScaler, "growth is below 1: ", options.growth);
   Require(options.backoff > 0 && options.backoff <= 1, kScaler,
           "backoff is not in (0, 1]: ", options.backoff);
   Require(options.interval > 0, kScaler,
           "interval is not positive: ", options.interval);
+}
+
+}  // namespace
+
+LossScale::LossScale(const GradScalerOptions& options)
+    : options_(options), value_(options.scale) {
+  Check(options);
+}
+
+void LossScale::Adapt(bool overflowed) {
+  good_steps_ = overflowed ? 0 : good_steps_ + 1;
+  if (overflowed) value_ *= options_.backoff;
+  if (good_steps_ < options_.interval) return;
+  value_ *= options_.growth;
+  good_steps_ = 0;
+}
+
+GradScaler::GradScaler(const std::vector<Device>& devices,
+                       const GradScalerOptions& options)
+    : options_(options), devices_(devices) {
+  Require(!devices.empty(), kScaler, "no devices");
+  Check(options);
   for (Device device : devices) {
     places_[device.ToString()] = {.scale = Number(options.scale, device),
                                   .overflow = Number(0, device)};

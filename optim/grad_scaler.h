@@ -20,6 +20,21 @@ struct GradScalerOptions {
   int64_t interval = 2000;
 };
 
+// The scale on the host, for a caller that knows there whether a step
+// overflowed. Thread-compatible.
+class LossScale {
+ public:
+  // Throws Error for options out of range.
+  explicit LossScale(const GradScalerOptions& options);
+  double value() const { return value_; }
+  void Adapt(bool overflowed);
+
+ private:
+  const GradScalerOptions options_;
+  double value_;
+  int64_t good_steps_ = 0;  // since it changed
+};
+
 // Loss scaling for f16, whose range is too small for many gradients: backward
 // starts with a large factor, and steps divide by it. A step whose gradients
 // overflow is skipped and makes the factor smaller (Micikevicius et al., "Mixed

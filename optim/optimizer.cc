@@ -235,11 +235,14 @@ void Optimizer::BackwardStep(const std::vector<Variable>& outputs,
   AfterStep();
 }
 
-void Optimizer::set_clip(const Clip& clip) {
-  Require(clip.norm >= 0 && clip.value >= 0, kOp,
-          "a limit of gradients is negative");
-  Require(clip.norm == Clip::kNone || clip.value == Clip::kNone, kOp,
+void Clip::Check() const {
+  Require(norm >= 0 && value >= 0, kOp, "a limit of gradients is negative");
+  Require(norm == kNone || value == kNone, kOp,
           "gradients are clipped by norm or by value, not by both");
+}
+
+void Optimizer::set_clip(const Clip& clip) {
+  clip.Check();
   clip_ = clip;
 }
 

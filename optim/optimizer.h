@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <map>
@@ -40,6 +41,13 @@ struct Clip {
   double norm = kNone;   // of all gradients together
                          // (torch.nn.utils.clip_grad_norm_)
   double value = kNone;  // of each element (clip_grad_value_)
+
+  // Throws Error for a negative limit and for both limits at once.
+  void Check() const;
+  // Returns the factor by which gradients of this norm are clipped.
+  double FactorOf(double all) const {
+    return std::min(norm / (all + 1e-6), 1.0);
+  }
 };
 
 // Updates leaves in place by their gradients. Leaves are in groups, each with
@@ -106,7 +114,7 @@ class Optimizer {
   void set_schedule(Schedule schedule) { rates_->Follow(std::move(schedule)); }
 
   // Applies to every later step; a recorded one keeps the clip of its
-  // recording. Throws Error for a negative limit and for both limits at once.
+  // recording. Throws Error as Clip::Check does.
   void set_clip(const Clip& clip);
   // Returns the norm of all gradients of the last step that had a norm limit,
   // before clipping: f64 [], on the device of the first. Undefined before such

@@ -25,6 +25,8 @@ class Rates {
 
   size_t groups() const { return now_.size(); }
   const std::vector<double>& now() const { return now_; }
+  // The first group's rate divided by its initial one; 1 if that was 0.
+  double factor() const { return base_[0] == 0 ? 1 : now_[0] / base_[0]; }
 
   // Throws Error within a recording, because replays read the rate from memory.
   void Set(size_t group, double lr);

@@ -119,7 +119,9 @@ class Context {
 
   // Runs what modules at this worker have requested for the next step
   // (ContextState::OnStep); dist::Optimizer::Step calls this.
-  Future<void> StepOthers() const { return state_->StepOthers(); }
+  Future<void> StepOthers(const OtherStepSettings& settings = {}) const {
+    return state_->StepOthers(settings);
+  }
 
   // Ends the context early; done when the other workers know. Idempotent.
   Future<void> Release();

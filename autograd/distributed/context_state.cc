@@ -244,20 +244,31 @@ absl::Status ContextState::AddWorker(const std::string& name) {
   return absl::OkStatus();
 }
 
-void ContextState::OnStep(std::function<Future<void>()> step) {
+void ContextState::OnStep(OtherStep step) {
   const MutexLock lock(mutex_);
   if (!released_) steps_.push_back(std::move(step));
 }
 
-Future<void> ContextState::StepOthers() {
-  std::vector<std::function<Future<void>()>> steps;
+Future<void> ContextState::StepOthers(const OtherStepSettings& settings) {
+  std::vector<OtherStep> steps;
   {
     const MutexLock lock(mutex_);
     steps.swap(steps_);
   }
   std::vector<Future<void>> stepping;
-  for (const auto& step : steps) stepping.push_back(step());
+  for (const OtherStep& each : steps) stepping.push_back(each.step(settings));
   return WaitAll(stepping);
+}
+
+double ContextState::SquareNormOfOthers() const {
+  std::vector<OtherStep> steps;
+  {
+    const MutexLock lock(mutex_);
+    steps = steps_;
+  }
+  double sum = 0;
+  for (const OtherStep& each : steps) sum += each.square_norm();
+  return sum;
 }
 
 std::set<std::string> ContextState::Release(const std::string& why) {
@@ -265,7 +276,7 @@ std::set<std::string> ContextState::Release(const std::string& why) {
   std::map<EdgeId, std::shared_ptr<SendNode>> sends;
   std::vector<LeafGradient> gradients;
   std::map<PassId, std::shared_ptr<Pass>> passes;
-  std::vector<std::function<Future<void>()>> steps;
+  std::vector<OtherStep> steps;
   std::set<std::string> workers;
   {
     MutexLock lock(mutex_);

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "autograd/distributed/context_id.h"
 #include "autograd/distributed/edges.h"
+#include "autograd/distributed/other_step.h"
 #include "autograd/distributed/pass.h"
 #include "autograd/signature.h"
 #include "autograd/variable.h"
@@ -102,8 +103,10 @@ class ContextState final : public rpc::CallScope {
   // as rows at parameter servers. It runs once, in the next
   // dist::Optimizer::Step of the root or with parameters at this worker; it is
   // dropped with the context.
-  void OnStep(std::function<Future<void>()> step);
-  Future<void> StepOthers();
+  void OnStep(OtherStep step);
+  Future<void> StepOthers(const OtherStepSettings& settings);
+  // Returns the square of the norm of all gradients that StepOthers would use.
+  double SquareNormOfOthers() const;
 
   // Returns the pass `id`; the first call makes it with the options from
   // `make`. Passes before `oldest` are over at the root and fail here. Returns
@@ -162,7 +165,7 @@ class ContextState final : public rpc::CallScope {
   std::vector<LeafGradient> gradients_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const void*, size_t> gradient_of_ ABSL_GUARDED_BY(mutex_);
   const std::shared_ptr<NodeClaims> claims_ = std::make_shared<NodeClaims>();
-  std::vector<std::function<Future<void>()>> steps_ ABSL_GUARDED_BY(mutex_);
+  std::vector<OtherStep> steps_ ABSL_GUARDED_BY(mutex_);
   std::map<PassId, std::shared_ptr<Pass>> passes_ ABSL_GUARDED_BY(mutex_);
   PassId oldest_ ABSL_GUARDED_BY(mutex_){};         // older passes are over,
   std::set<PassId> ended_ ABSL_GUARDED_BY(mutex_);  // and so are these

@@ -21,6 +21,23 @@ Shape LinesOf(const Tensor& index, int axis) {
   return Shape(std::move(dims));
 }
 
+// Calls fn(offset of row i of [N, D], offset of row index[i] of the table,
+// bytes of a row) for each index that is not -1.
+template <typename Fn>
+void ForIndexedRows(const Tensor& table, const Tensor& index, Fn fn) {
+  const size_t bytes =
+      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
+  const int64_t* rows = index.data<int64_t>();
+  const int64_t grain = std::max<int64_t>(1, kGrain / table.dim(1));
+  ParallelFor(index.numel(), grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (rows[i] < 0) continue;
+      fn(static_cast<size_t>(i) * bytes, static_cast<size_t>(rows[i]) * bytes,
+         bytes);
+    }
+  });
+}
+
 template <typename T>
 T Plus(T a, T b) {
   using C = ComputeType<T>;
@@ -103,16 +120,19 @@ void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
 
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index) {
   if (out.numel() == 0) return;
-  const size_t row = static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
-  const int64_t* indices = index.data<int64_t>();
   auto* to = static_cast<std::byte*>(out.raw_data());
   const auto* from = static_cast<const std::byte*>(table.raw_data());
-  const int64_t grain = std::max<int64_t>(1, kGrain / table.dim(1));
-  ParallelFor(index.numel(), grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      std::memcpy(to + static_cast<size_t>(i) * row,
-                  from + static_cast<size_t>(indices[i]) * row, row);
-    }
+  ForIndexedRows(table, index, [&](size_t at, size_t row, size_t bytes) {
+    std::memcpy(to + at, from + row, bytes);
+  });
+}
+
+void PutRows(const Tensor& table, const Tensor& values, const Tensor& index) {
+  if (values.numel() == 0) return;
+  auto* to = static_cast<std::byte*>(table.raw_data());
+  const auto* from = static_cast<const std::byte*>(values.raw_data());
+  ForIndexedRows(table, index, [&](size_t at, size_t row, size_t bytes) {
+    std::memcpy(to + row, from + at, bytes);
   });
 }
 

@@ -18,6 +18,9 @@ void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
 // Writes to out [N, D] the rows of table [V, D] that index [N] names. All are
 // dense.
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
+// Writes row i of values [N, D] to row index[i] of table [V, D]; no two have
+// the same index. Rows whose index is -1 are not written.
+void PutRows(const Tensor& table, const Tensor& values, const Tensor& index);
 // Adds row i of dy [N, D] to row index[i] of table [V, D], in the order of i.
 // Rows whose index is -1 are not added.
 void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);

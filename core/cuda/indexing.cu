@@ -89,11 +89,12 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Copies rows of `width` units.
-template <typename Unit>
+// Copies rows of `width` units, of which `count` are copied in all: those of
+// the table that the index names to lines, or with kPut lines to those.
+template <bool kPut, typename Unit>
 __global__ void __launch_bounds__(kThreads)
-    TakeRowsKernel(Unit* out, const Unit* table, const int64_t* index,
-                   int64_t count, int64_t rows, int64_t width, Unit absent) {
+    RowsKernel(Unit* to, const Unit* from, const int64_t* index, int64_t count,
+               int64_t rows, int64_t width, Unit absent) {
   const int64_t step = int64_t{gridDim.x} * kThreads;
 #pragma unroll 2
   for (int64_t i = int64_t{blockIdx.x} * kThreads + threadIdx.x; i < count;
@@ -101,8 +102,41 @@ __global__ void __launch_bounds__(kThreads)
     const int64_t line = Quotient(i, width);
     const int64_t row = index[line];
     const bool valid = row >= 0 && row < rows;
-    out[i] = valid ? table[row * width + (i - line * width)] : absent;
+    const int64_t cell = row * width + (i - line * width);
+    if constexpr (kPut) {
+      if (valid) to[cell] = from[i];
+    } else {
+      to[i] = valid ? from[cell] : absent;
+    }
   }
+}
+
+template <bool kPut>
+void CopyRows(const char* op, const Tensor& to, const Tensor& from,
+              const Tensor& index) {
+  const Tensor& table = kPut ? to : from;
+  const Tensor& lines = kPut ? from : to;
+  if (lines.numel() == 0) return;
+  const Launch launch(op, {&to}, {&from, &index});
+  const size_t bytes =
+      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
+  size_t unit = 16;
+  while (bytes % unit != 0 || !IsAligned(to.raw_data(), unit) ||
+         !IsAligned(from.raw_data(), unit)) {
+    unit /= 2;
+  }
+  VisitUnit(unit, [&](auto type) {
+    using Unit = typename decltype(type)::type;
+    const auto width = static_cast<int64_t>(bytes / unit);
+    const int64_t count = index.numel() * width;
+    RowsKernel<kPut>
+        <<<launch.Blocks(count, kThreads, 2), kThreads, 0, launch.stream()>>>(
+            static_cast<Unit*>(to.raw_data()),
+            static_cast<const Unit*>(from.raw_data()),
+            static_cast<const int64_t*>(index.raw_data()), count, table.dim(0),
+            width, AbsentUnit<Unit>(table.dtype()));
+    launch.Check();
+  });
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -147,27 +181,11 @@ void Gather(const Tensor& out, const Tensor& x, int axis, const Tensor& index) {
 }
 
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index) {
-  if (out.numel() == 0) return;
-  const Launch launch("embedding", {&out}, {&table, &index});
-  const size_t bytes =
-      static_cast<size_t>(table.dim(1)) * SizeOf(table.dtype());
-  size_t unit = 16;
-  while (bytes % unit != 0 || !IsAligned(out.raw_data(), unit) ||
-         !IsAligned(table.raw_data(), unit)) {
-    unit /= 2;
-  }
-  VisitUnit(unit, [&](auto type) {
-    using Unit = typename decltype(type)::type;
-    const auto width = static_cast<int64_t>(bytes / unit);
-    const int64_t count = index.numel() * width;
-    TakeRowsKernel<<<launch.Blocks(count, kThreads, 2), kThreads, 0,
-                     launch.stream()>>>(
-        static_cast<Unit*>(out.raw_data()),
-        static_cast<const Unit*>(table.raw_data()),
-        static_cast<const int64_t*>(index.raw_data()), count, table.dim(0),
-        width, AbsentUnit<Unit>(table.dtype()));
-    launch.Check();
-  });
+  CopyRows<false>("embedding", out, table, index);
+}
+
+void PutRows(const Tensor& table, const Tensor& values, const Tensor& index) {
+  CopyRows<true>("put_rows", table, values, index);
 }
 
 void OneHot(const Tensor& out, const Tensor& labels) {

@@ -20,6 +20,7 @@ void Scatter(ScatterMode mode, const Tensor& out, int axis, const Tensor& index,
              const Tensor& source);
 
 void TakeRows(const Tensor& out, const Tensor& table, const Tensor& index);
+void PutRows(const Tensor& table, const Tensor& values, const Tensor& index);
 // For floating tensors. Sums the rows of one index as Scatter does.
 void AddToRows(const Tensor& table, const Tensor& dy, const Tensor& index);
 

@@ -16,6 +16,9 @@ void Scatter(ScatterMode, const Tensor&, int, const Tensor&, const Tensor&) {
 void TakeRows(const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("embedding");
 }
+void PutRows(const Tensor&, const Tensor&, const Tensor&) {
+  FailWithoutCuda("put_rows");
+}
 void AddToRows(const Tensor&, const Tensor&, const Tensor&) {
   FailWithoutCuda("embedding_backward");
 }

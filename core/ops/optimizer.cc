@@ -105,7 +105,8 @@ StepGroup Checked(const char* op, StepGroup group) {
     CheckScalar(op, value, target.scale, DType::kF64, "scale");
     CheckScalar(op, value, target.skip, DType::kF32, "skip");
     const auto check_state = [&](const auto& rule) {
-      Require(!target.rows.defined() || rule.StepsRows(), op,
+      Require(!target.rows.defined() || target.rows_apart || rule.StepsRows(),
+              op,
               "such a step cannot be of some rows alone (nn::Embedding's "
               "sparse): take SparseAdam, or Sgd or Adagrad without momentum "
               "and weight decay");

@@ -24,7 +24,8 @@ namespace baton::ops {
 // All other tensors are optional:
 //   rows     i64 [n]: the rows of the value [V, D] that grad [n, D] belongs to,
 //            each at most once (core/ops/rows.h). Only these are stepped. Needs
-//            a rule with StepsRows().
+//            a rule with StepsRows(), or `rows_apart`, with which each row is
+//            stepped as a parameter of its own.
 //   lowered  a bf16 or f16 copy of an f32 value. It gets the new value in the
 //            same pass, rounded. If an element of it is not the value rounded,
 //            others have written it, and the step begins from that element.
@@ -42,6 +43,7 @@ struct StepTarget {
   // The number of this step; the first is 1. Not read if count is defined.
   int64_t step = 1;
   Tensor rows = {};
+  bool rows_apart = false;
   Tensor lowered = {}, rate = {}, count = {}, scale = {}, skip = {};
 };
 

@@ -47,17 +47,32 @@ Rows Coalesce(const Rows& rows, int64_t table_rows) {
   return {unique, sums};
 }
 
-void AddRowsInto(const Tensor& table, const Rows& rows) {
-  constexpr char kOp[] = "add_rows";
-  RequireOneDevice(kOp, table, rows.values);
-  RequireFloating(kOp, table);
-  RequireSameDType(kOp, table, rows.values);
-  RequireRows(kOp, table.shape(), rows);
-  Require(table.IsContiguous(), kOp, "expected a dense table");
+namespace {
+
+using WriteRows = void (*)(const Tensor& table, const Tensor& values,
+                           const Tensor& index);
+
+void WriteInto(const char* op, const Tensor& table, const Rows& rows,
+               WriteRows on_cpu, WriteRows on_gpu) {
+  RequireOneDevice(op, table, rows.values);
+  RequireFloating(op, table);
+  RequireSameDType(op, table, rows.values);
+  RequireRows(op, table.shape(), rows);
+  Require(table.IsContiguous(), op, "expected a dense table");
   table.PrepareWrite();
-  KernelFor(table, cpu::AddToRows, cuda::AddToRows)(
-      table, rows.values.Contiguous(), rows.index.Contiguous());
+  KernelFor(table, on_cpu, on_gpu)(table, rows.values.Contiguous(),
+                                   rows.index.Contiguous());
   table.BumpVersion();
+}
+
+}  // namespace
+
+void AddRowsInto(const Tensor& table, const Rows& rows) {
+  WriteInto("add_rows", table, rows, cpu::AddToRows, cuda::AddToRows);
+}
+
+void PutRowsInto(const Tensor& table, const Rows& rows) {
+  WriteInto("put_rows", table, rows, cpu::PutRows, cuda::PutRows);
 }
 
 }  // namespace baton::ops

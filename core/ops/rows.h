@@ -30,6 +30,10 @@ Rows Coalesce(const Rows& rows, int64_t table_rows);
 // on a GPU as ScatterAdd does. Throws Error if a row does not fit the table.
 void AddRowsInto(const Tensor& table, const Rows& rows);
 
+// Writes values[i] to row index[i] of the table in place; each row may be there
+// at most once. Throws Error if a row does not fit the table.
+void PutRowsInto(const Tensor& table, const Rows& rows);
+
 // Throws Error, led by `op`, unless the rows fit a table of this shape. On a
 // GPU the indices are not checked.
 void RequireRows(const char* op, const Shape& table, const Rows& rows);

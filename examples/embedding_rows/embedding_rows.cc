@@ -49,7 +49,9 @@ ABSL_FLAG(std::vector<std::string>, load,
           "or copy as many bytes; with local- before it, by a client in the "
           "process of each server");
 ABSL_FLAG(bool, fixed, false,
-          "the table is of a fixed size, on the servers' device");
+          "the table is of a fixed size, and its rows are found by number");
+ABSL_FLAG(bool, in_host_memory, false,
+          "the table is in host memory, even if the servers have a GPU");
 ABSL_FLAG(int64_t, ahead, 1,
           "batches of a client that are under way at a time");
 ABSL_FLAG(int64_t, batch, 4096, "rows at a time");
@@ -107,7 +109,8 @@ absl::StatusOr<RowTableTask> TaskFromFlags() {
                 .start = dist::RowStart::kNormal,
                 .scale = 0.01,
                 .seed = absl::GetFlag(FLAGS_seed),
-                .rule = optimizer};
+                .rule = optimizer,
+                .in_host_memory = absl::GetFlag(FLAGS_in_host_memory)};
   return task;
 }
 
@@ -168,12 +171,13 @@ absl::StatusOr<Measurement> Measure(RowExperiment& experiment,
                   {"width", task.table.width},
                   {"skew", order.skew},
                   {"fixed", fixed},
+                  {"in_host_memory", task.table.in_host_memory},
                   {"percentiles", kPercentiles},
                   {"batch_latency_us", PercentilesOf(latencies)}},
       .item = "rows",
       .compared = load};
-  // A table of fixed size may be in a GPU's memory, which the processes' sizes
-  // do not include.
+  // The processes' sizes do not include a GPU's memory, where a table of fixed
+  // size may be as a whole, and others but for their keys.
   if (!fixed)
     measured.details.push_back({"table_bytes", experiment.BytesOfTable()});
   return measured;

@@ -40,7 +40,9 @@ absl::StatusOr<Tensor> RowCheck::Read() const {
   const auto count = static_cast<int64_t>(updates_.size());
   const Tensor keys = Tensor::Empty({count}, {.dtype = DType::kI64});
   std::iota(keys.data<int64_t>(), keys.data<int64_t>() + count, 0);
-  return reader_->PullRows(0, keys).Await(kNoLimit);
+  ASSIGN_OR_RETURN(const Tensor rows,
+                   reader_->PullRows(0, keys).Await(kNoLimit));
+  return rows.To(Device::Cpu());
 }
 
 void RowCheck::Add(const RowOrder& order) {

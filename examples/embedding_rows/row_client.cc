@@ -52,8 +52,8 @@ absl::StatusOr<std::unique_ptr<RowClient>> RowClient::Make(
     int64_t rank) {
   ASSIGN_OR_RETURN(auto client,
                    dist::ServerClient::Join(call.agent(), directory, rank));
-  const bool fixed = client->options().tables.front().rows > 0;
-  const Device device = fixed ? call.compute().device : Device::Cpu();
+  const bool in_host_memory = client->options().tables.front().in_host_memory;
+  const Device device = in_host_memory ? Device::Cpu() : call.compute().device;
   return std::unique_ptr<RowClient>(new RowClient(std::move(client), device));
 }
 
@@ -76,9 +76,10 @@ absl::StatusOr<int64_t> RowClient::Fill(rpc::CallContext& call, int64_t begin,
 }
 
 RowClient::Batches RowClient::Draw(const RowOrder& order) const {
+  const bool by_number = table().rows > 0 || order.load == RowLoad::kGather;
   Batches batches;
   for (const Tensor& keys : KeysOf(order))
-    batches.keys.push_back(keys.To(device_));
+    batches.keys.push_back(keys.To(by_number ? device_ : Device::Cpu()));
   batches.gradients = Tensor::Full({order.batch, table().width}, kRowGradient,
                                    {.device = device_});
   return batches;

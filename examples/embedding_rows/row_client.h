@@ -59,9 +59,9 @@ struct RowsDone {
   }
 };
 
-// A client of the first table of parameter servers. Lives at a worker. If the
-// table has a fixed size, keys and gradients are on the worker's device. Calls
-// come one at a time.
+// A client of the first table of parameter servers. Lives at a worker. Unless
+// the table is in host memory, gradients are on the worker's device, and so are
+// keys if it has a fixed size. Calls come one at a time.
 class RowClient {
  public:
   static absl::StatusOr<std::unique_ptr<RowClient>> Make(

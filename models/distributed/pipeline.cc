@@ -40,10 +40,8 @@ absl::Status CheckOptions(const PipelineOptions& options, size_t modules) {
         "a GPU cannot work on ", options.at_once, " micro-batches at once"));
   }
   if (options.loss_scale.has_value()) {
-    RETURN_IF_ERROR(CatchErrors([&] {
-      // Throws for bad options.
-      optim::GradScaler({Device::Cpu()}, *options.loss_scale);
-    }));
+    RETURN_IF_ERROR(
+        CatchErrors([&] { optim::LossScale check(*options.loss_scale); }));
   }
   return CheckRoutes(options.routes, static_cast<int>(modules));
 }
@@ -113,8 +111,9 @@ Pipeline::Pipeline(const PipelineOptions& options,
     : options_(options),
       stages_(std::move(stages)),
       groups_(std::move(groups)),
-      places_(std::move(places)),
-      loss_scale_(options.loss_scale ? options.loss_scale->scale : 0) {}
+      places_(std::move(places)) {
+  if (options.loss_scale) loss_scale_.emplace(*options.loss_scale);
+}
 
 absl::StatusOr<std::unique_ptr<Pipeline>> Pipeline::Make(
     rpc::Agent& agent, const PipelineOptions& options,
@@ -323,7 +322,8 @@ void Pipeline::Collect() {
   const auto over = [this](const UnderWay& step) {
     if (!step.reports.ready()) return false;
     const auto reports = step.reports.Await();
-    if (step.scaled && reports.ok()) AdaptScale(reports->front().overflowed);
+    if (step.scaled && reports.ok())
+      loss_scale_->Adapt(reports->front().overflowed);
     const auto told = std::find_if(
         told_.begin(), told_.end(),
         [&](const Told& each) { return each.plan.id == step.plan; });
@@ -345,15 +345,6 @@ void Pipeline::Collect() {
   };
   under_way_.erase(std::remove_if(under_way_.begin(), under_way_.end(), over),
                    under_way_.end());
-}
-
-void Pipeline::AdaptScale(bool overflowed) {
-  const optim::GradScalerOptions& options = *options_.loss_scale;
-  good_steps_ = overflowed ? 0 : good_steps_ + 1;
-  if (overflowed) loss_scale_ *= options.backoff;
-  if (good_steps_ < options.interval) return;
-  loss_scale_ *= options.growth;
-  good_steps_ = 0;
 }
 
 const Pipeline::Told* Pipeline::LastTrained() const {
@@ -386,7 +377,7 @@ std::string Pipeline::WhyNotRecorded() const {
 
 double Pipeline::loss_scale() {
   Collect();
-  return loss_scale_;
+  return loss_scale_ ? loss_scale_->value() : 0;
 }
 
 absl::StatusOr<PipelineTiming> Pipeline::Timing() {

@@ -373,7 +373,6 @@ class Pipeline {
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
   // Adapts the loss scale. `overflowed` says whether gradients of the step that
   // has ended did.
-  void AdaptScale(bool overflowed);
   // Learns from steps that have ended.
   void Collect();
   // Takes over from a step's reports the results of its request to make windows
@@ -417,8 +416,7 @@ class Pipeline {
   std::list<Told> told_;
   std::vector<UnderWay> under_way_;
   const Ordered* last_ = nullptr;
-  double loss_scale_ = 0;   // 0: there is none
-  int64_t good_steps_ = 0;  // since it changed
+  std::optional<optim::LossScale> loss_scale_;
 };
 
 }  // namespace baton::dist

@@ -287,7 +287,7 @@ Future<std::vector<GroupReport>> Pipeline::Begin(const BatchInputs& inputs,
     order.after = under_way_.empty() ? 0 : under_way_.back().step;
     order.request = request;
     order.kept_as = sink.number;
-    order.loss_scale = scaled ? loss_scale_ : 0;
+    order.loss_scale = scaled ? loss_scale_->value() : 0;
     // Gates carry no sums and no news of an overflow.
     order.by_messages |= scaled || request.clip_norm != optim::Clip::kNone;
     order.time_left = options_.step_timeout;

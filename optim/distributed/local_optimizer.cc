@@ -3,13 +3,49 @@
 
 #include "optim/distributed/local_optimizer.h"
 
+#include <cmath>
 #include <unordered_set>
 
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/step_count.h"
+#include "core/ops/arithmetic.h"
 #include "core/status.h"
 
 namespace baton::dist {
+namespace {
+
+// Divides in f32 at least.
+Gradient Unscaled(const Gradient& gradient, double loss_scale) {
+  if (loss_scale == 0 || !gradient.defined()) return gradient;
+  const Tensor& scaled = gradient.values();
+  const DType dtype = SizeOf(scaled.dtype()) < SizeOf(DType::kF32)
+                          ? DType::kF32
+                          : scaled.dtype();
+  return gradient.WithValues(ops::MulScalar(scaled.To(dtype), 1 / loss_scale));
+}
+
+}  // namespace
+
+absl::Status StepRequest::Check() const {
+  return CatchErrors(
+      [&] { optim::Clip{.norm = clip_norm, .value = clip_value}.Check(); });
+}
+
+StepRequest StepRequest::WithNorm(double scaled) const {
+  StepRequest known = *this;
+  known.norm = loss_scale == 0 ? scaled : scaled / loss_scale;
+  known.skip = loss_scale != 0 && !std::isfinite(scaled);
+  return known;
+}
+
+OtherStepSettings StepRequest::ForOthers() const {
+  OtherStepSettings settings{
+      .rate = rate_factor, .limit = clip_value, .skip = skip};
+  if (loss_scale != 0) settings.gradient /= loss_scale;
+  if (norm.has_value())
+    settings.gradient *= optim::Clip{.norm = clip_norm}.FactorOf(*norm);
+  return settings;
+}
 
 OptimizerHost::OptimizerHost(
     std::vector<std::shared_ptr<rpc::ObjectLock>> locks,
@@ -57,16 +93,22 @@ Future<void> OptimizerHost::Step(const rpc::CallContext& call,
     return ReadyFuture<void>(absl::InvalidArgumentError(absl::StrCat(
         request.rates.size(), " learning rates for ", groups, " groups")));
   }
+  const auto others = [context, request] {
+    return context->StepOthers(request.ForOthers());
+  };
+  if (request.skip) return others();
   return rpc::WithObjects(call, locks_, rpc::Access::kExclusive,
                           [this, context, request, &agent = call.agent()] {
                             StepHeld(
                                 [&](const Variable& parameter) {
-                                  return context->GradientOf(parameter);
+                                  return Unscaled(
+                                      context->GradientOf(parameter),
+                                      request.loss_scale);
                                 },
                                 request);
                             CountStep(agent);
                           })
-      .Then([context] { return context->StepOthers(); });
+      .Then(others);
 }
 
 void OptimizerHost::StepHeld(const optim::GradientOf& gradient_of,

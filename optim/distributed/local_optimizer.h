@@ -35,10 +35,27 @@ struct StepRequest {
   std::vector<double> rates;  // one for each group
   double clip_norm = optim::Clip::kNone;
   double clip_value = optim::Clip::kNone;
-  std::optional<double> norm;  // of all workers' gradients, for clip_norm
+  std::optional<double> norm = {};  // of all workers' gradients, for clip_norm
+  double rate_factor = 1;           // of the rates of what no optimizer has
+  // Gradients are those of a loss multiplied by this, and are divided by it
+  // before they are clipped; 0: there is none. The norm is that afterwards.
+  double loss_scale = 0;
+  bool skip = false;  // nothing is stepped (OtherStepSettings::skip)
+
+  // Returns InvalidArgument for limits that optim::Clip does not take.
+  absl::Status Check() const;
+  bool NeedsNorm() const {
+    return clip_norm != optim::Clip::kNone || loss_scale != 0;
+  }
+  // Returns the request where the gradients, not yet divided, have this norm:
+  // with a loss scale, one that is not finite skips the step.
+  StepRequest WithNorm(double scaled) const;
+  // Returns how the step treats what no optimizer has.
+  OtherStepSettings ForOthers() const;
   static constexpr auto Fields() {
-    return std::tuple{&StepRequest::rates, &StepRequest::clip_norm,
-                      &StepRequest::clip_value, &StepRequest::norm};
+    using R = StepRequest;
+    return std::tuple{&R::rates,       &R::clip_norm,  &R::clip_value, &R::norm,
+                      &R::rate_factor, &R::loss_scale, &R::skip};
   }
 };
 
@@ -117,11 +134,13 @@ class LocalOptimizer {
   explicit LocalOptimizer(std::shared_ptr<OptimizerHost> host)
       : host_(std::move(host)) {}
 
+  // Counts the gradients of all that Step steps here.
   absl::StatusOr<double> SquareNorm(rpc::CallContext& call) const {
     ASSIGN_OR_RETURN(auto context, ContextOf(call));
-    return host_->SquareNorm([&](const Variable& parameter) {
-      return context->GradientOf(parameter);
-    });
+    return context->SquareNormOfOthers() +
+           host_->SquareNorm([&](const Variable& parameter) {
+             return context->GradientOf(parameter);
+           });
   }
   Future<void> Step(rpc::CallContext& call, const StepRequest& request) {
     auto context = ContextOf(call);

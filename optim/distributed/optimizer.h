@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -16,10 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context.h"
+#include "autograd/distributed/context_state.h"
 #include "autograd/distributed/parameter_list.h"
 #include "core/mutex.h"
 #include "optim/distributed/local_optimizer.h"
 #include "optim/distributed/shares.h"
+#include "optim/grad_scaler.h"
 
 namespace baton::dist {
 
@@ -58,7 +61,9 @@ struct SourceGroup {
 // when the local optimizers exist; Await needs no limit of its own. A step also
 // runs, and waits for, the work that modules have requested
 // (ContextState::OnStep), such as the push of rows by a dist::Embedding, here
-// and at the workers of these parameters. Parameters without a gradient in the
+// and at the workers of these parameters. These rows are clipped and unscaled
+// as the parameters are, and their learning rate changes by the factor by which
+// that of the first group does. Parameters without a gradient in the
 // context keep their value and state. A parameter in several sources is stepped
 // once, in its first group. Steps at one worker, of whatever trainers, run one
 // after the other, and exclude forwards of these parameters' modules and
@@ -96,23 +101,36 @@ class Optimizer {
   absl::Status Step(const Context& ctx, const rpc::CallOptions& options = {}) {
     return StepAsync(ctx, options).Await(kNoLimit);
   }
-  // A limit on the norm of gradients costs an additional round trip.
+  // A limit on the norm of gradients, or a loss scale, costs an additional
+  // round trip.
   Future<void> StepAsync(const Context& ctx,
                          const rpc::CallOptions& options = {}) {
     StepRequest request = NextStep();
-    const Future<void> others = ctx.StepOthers();
+    if (absl::Status status = request.Check(); !status.ok())
+      return ReadyFuture<void>(status);
+    request.loss_scale = loss_scale();
     // The context may be gone by the time that the locals are ready.
-    return ready()
-        .Then([scope = ctx.call_scope(), options,
-               request](const Locals& locals) -> Future<void> {
-          if (request.clip_norm == optim::Clip::kNone)
-            return StepAll(locals, options, scope, request);
-          return NormOf(locals, options, scope)
-              .Then([locals, options, scope, request](double norm) {
-                StepRequest clipped = request;
-                clipped.norm = norm;
-                return StepAll(locals, options, scope, clipped);
+    const auto context =
+        std::dynamic_pointer_cast<ContextState>(ctx.call_scope());
+    if (request.NeedsNorm()) {
+      return ready().Then([context, options, request,
+                           pace = pace_](const Locals& locals) {
+        return NormOf(locals, options, context)
+            .Then([locals, options, context, request, pace](double norm) {
+              const StepRequest known = request.WithNorm(norm);
+              pace->AdaptScale(known);
+              const Future<void> others =
+                  context->StepOthers(known.ForOthers());
+              return StepAll(locals, options, context, known).Then([others] {
+                return others;
               });
+            });
+      });
+    }
+    const Future<void> others = context->StepOthers(request.ForOthers());
+    return ready()
+        .Then([context, options, request](const Locals& locals) {
+          return StepAll(locals, options, context, request);
         })
         .Then([others] { return others; });
   }
@@ -135,7 +153,7 @@ class Optimizer {
     StepRequest request{.rates = pace_->rates.now(),
                         .clip_norm = pace_->clip.norm,
                         .clip_value = pace_->clip.value,
-                        .norm = std::nullopt};
+                        .rate_factor = pace_->rates.factor()};
     pace_->rates.Advance();
     return request;
   }
@@ -152,8 +170,10 @@ class Optimizer {
   absl::StatusOr<double> GradNorm(const Context& ctx,
                                   const rpc::CallOptions& options = {}) const {
     return ready()
-        .Then([scope = ctx.call_scope(), options](const Locals& locals) {
-          return NormOf(locals, options, scope);
+        .Then([context =
+                   std::dynamic_pointer_cast<ContextState>(ctx.call_scope()),
+               options](const Locals& locals) {
+          return NormOf(locals, options, context);
         })
         .Await(kNoLimit);
   }
@@ -181,6 +201,21 @@ class Optimizer {
   void set_clip(const optim::Clip& clip) {
     const MutexLock lock(pace_->mutex);
     pace_->clip = clip;
+  }
+
+  // Scales losses of f16 models (optim::GradScaler): multiply each step's loss
+  // by loss_scale(), by which Step divides the gradients. If one is not finite,
+  // at any worker, no worker steps. Not for pipelines, which have a scale of
+  // their own (PipelineOptions::loss_scale). Throws Error for options out of
+  // range.
+  void set_loss_scale(const optim::GradScalerOptions& options) {
+    const MutexLock lock(pace_->mutex);
+    pace_->loss_scale.emplace(options);
+  }
+  // Returns 0 if there is none. Steps change it.
+  double loss_scale() const {
+    const MutexLock lock(pace_->mutex);
+    return pace_->loss_scale ? pace_->loss_scale->value() : 0;
   }
 
   // Return or replace the trainer's part of the state: steps and rates.
@@ -247,17 +282,23 @@ class Optimizer {
   struct Local {
     RRef<LocalOptimizer<O>> rref;
     RRef<OptimizerHost> host;
+    bool is_here;
   };
   // The trainer's part of the state. Steps under way keep it.
   struct Pace {
     explicit Pace(const std::vector<double>& base) : rates(base) {}
+    void AdaptScale(const StepRequest& step) {
+      const MutexLock lock(mutex);
+      if (step.loss_scale != 0) loss_scale->Adapt(step.skip);
+    }
     Mutex mutex;
     optim::Rates rates ABSL_GUARDED_BY(mutex);
     optim::Clip clip ABSL_GUARDED_BY(mutex);
+    std::optional<optim::LossScale> loss_scale ABSL_GUARDED_BY(mutex);
     uint64_t loaded ABSL_GUARDED_BY(mutex) = 0;  // how often rates were
   };
   using Locals = std::vector<Local>;
-  using Scope = std::shared_ptr<rpc::CallScope>;
+  using ContextPtr = std::shared_ptr<ContextState>;
 
   static std::vector<double> RatesOf(const Groups& groups) {
     std::vector<double> rates;
@@ -298,8 +339,9 @@ class Optimizer {
         .Then([&agent,
                owner = worker.owner](const RRef<LocalOptimizer<O>>& rref) {
           return rpc::CreateBy<&HostOf<O>>(agent, owner, rref)
-              .Then([rref](const RRef<OptimizerHost>& host) {
-                return Local{rref, host};
+              .Then([&agent, rref](const RRef<OptimizerHost>& host) {
+                return Local{rref, host,
+                             rref.owner().name == agent.self().name};
               });
         });
   }
@@ -314,25 +356,31 @@ class Optimizer {
 
   static Future<double> NormOf(const Locals& locals,
                                const rpc::CallOptions& options,
-                               const Scope& scope) {
+                               const ContextPtr& context) {
+    // A local optimizer counts all that is to be stepped at its worker.
+    const bool counts_here =
+        std::any_of(locals.begin(), locals.end(),
+                    [](const Local& local) { return local.is_here; });
     return All<double>(locals,
                        [&](const Local& local) {
                          return local.rref
                              .template Async<&LocalOptimizer<O>::SquareNorm>(
-                                 options, scope);
+                                 options, context);
                        })
-        .Then([](const std::vector<double>& squares) {
+        .Then([others = counts_here ? 0 : context->SquareNormOfOthers()](
+                  const std::vector<double>& squares) {
           return std::sqrt(
-              std::accumulate(squares.begin(), squares.end(), 0.0));
+              std::accumulate(squares.begin(), squares.end(), others));
         });
   }
 
   static Future<void> StepAll(const Locals& locals,
                               const rpc::CallOptions& options,
-                              const Scope& scope, const StepRequest& request) {
+                              const ContextPtr& context,
+                              const StepRequest& request) {
     return All<void>(locals, [&](const Local& local) {
-      return local.rref.template Async<&LocalOptimizer<O>::Step>(options, scope,
-                                                                 request);
+      return local.rref.template Async<&LocalOptimizer<O>::Step>(
+          options, context, request);
     });
   }
 

@@ -35,7 +35,7 @@ class Tally {
   void CheckRead(const Tensor& values, int64_t element,
                  int64_t acknowledged) const;
   // Checks that both halves have the same pushes, unless a push has failed:
-  // then one of them may lack it for good.
+  // then one of them may lack it until its trainer pushes again.
   void CheckHalves(const Tensor& values) const;
   // Checks values that were read after the last fault.
   void CheckLast(const Tensor& values) const;

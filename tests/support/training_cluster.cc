@@ -18,8 +18,10 @@ const std::vector<std::string> kNames = {"alice", "bob", "carol", "dave"};
 ClusterOptions OptionsFor(const std::set<std::string>& names,
                           TrainingCluster::AddTypes add_types,
                           TransportKind transports,
-                          std::map<std::string, rpc::Compute> compute) {
+                          std::map<std::string, rpc::Compute> compute,
+                          std::shared_ptr<rpc::FaultPlan> faults) {
   ClusterOptions options;
+  options.faults = std::move(faults);
   options.transports = MakerOf(transports, test::TestDevice());
   options.compute = std::move(compute);
   for (const std::string& name : names)
@@ -37,10 +39,11 @@ ClusterOptions OptionsFor(const std::set<std::string>& names,
 
 TrainingCluster::TrainingCluster(size_t workers, AddTypes add_types,
                                  TransportKind transports,
-                                 std::map<std::string, rpc::Compute> compute)
+                                 std::map<std::string, rpc::Compute> compute,
+                                 std::shared_ptr<rpc::FaultPlan> faults)
     : alive_(kNames.begin(), kNames.begin() + static_cast<int64_t>(workers)),
       cluster_(OptionsFor(alive_, std::move(add_types), transports,
-                          std::move(compute))) {}
+                          std::move(compute), std::move(faults))) {}
 
 TrainingCluster::~TrainingCluster() {
   EXPECT_TRUE(NoContextsLeft());

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -22,7 +23,8 @@ class TrainingCluster {
   // Workers that `compute` does not name compute on TestDevice().
   TrainingCluster(size_t workers, AddTypes add_types,
                   TransportKind transports = TransportKind::kInProcess,
-                  std::map<std::string, rpc::Compute> compute = {});
+                  std::map<std::string, rpc::Compute> compute = {},
+                  std::shared_ptr<rpc::FaultPlan> faults = nullptr);
   ~TrainingCluster();
 
   rpc::Agent& at(const std::string& name) { return cluster_[name]; }

@@ -49,8 +49,8 @@ struct Trade {
   bool values = false;
   std::vector<RowKeys> rows{};
   // Pull values and rows of one version from all shards: each push is in all of
-  // them or in none. Only pushes that failed, or whose trainer was lost or left
-  // before they were answered, may be in some for good. Unset: for
+  // them or in none. Only a push whose trainer was lost or left before it was
+  // answered may be in some for good. Unset: for
   // clients without a rank in bulk-synchronous mode. By mode:
   //  - Bulk-synchronous: trainers have one version anyway. A client without a
   //    rank may meet the end of a round.
@@ -72,8 +72,11 @@ struct ClientOptions {
 
 // A trainer's client of parameter servers. If servers are lost it finds their
 // successors and repeats unanswered requests, which then count once. Pushes
-// reach each shard in the order in which they were made. Futures end by the
-// timeout. Must not outlive the agent. Thread-safe.
+// reach each shard in the order in which they were made. A push that ends with
+// Unavailable or DeadlineExceeded may be at some shards: the client keeps a
+// copy and brings it to the others before its next push, which reaches no shard
+// until then, so do not push these gradients again. Futures end by the timeout.
+// Must not outlive the agent. Thread-safe.
 class ServerClient {
  public:
   // Joins as a trainer. Each trainer has a rank of its own; gradients are added

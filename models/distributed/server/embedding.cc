@@ -3,45 +3,23 @@
 
 #include "models/distributed/server/embedding.h"
 
+#include <cmath>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "autograd/distributed/context_state.h"
 #include "autograd/functions/indexing.h"
 #include "core/mutex.h"
+#include "core/ops/arithmetic.h"
+#include "core/ops/multi_tensor.h"
 #include "core/status.h"
+#include "models/distributed/server/distinct_keys.h"
 #include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
-namespace {
-
-// Each key once, and the place of every given key among them.
-struct DistinctKeys {
-  Tensor keys, places;
-};
-
-DistinctKeys DistinctOf(const Tensor& given) {
-  const Tensor all = PlacedOn(Device::Cpu(), given);
-  DistinctKeys distinct{.keys = {}, .places = Tensor::EmptyLike(all)};
-  absl::flat_hash_map<int64_t, int64_t> place_of;
-  std::vector<int64_t> keys;
-  for (int64_t i = 0; i < all.numel(); ++i) {
-    const int64_t key = all.data<int64_t>()[i];
-    const auto [found, is_new] =
-        place_of.try_emplace(key, static_cast<int64_t>(keys.size()));
-    if (is_new) keys.push_back(key);
-    distinct.places.data<int64_t>()[i] = found->second;
-  }
-  distinct.keys = Tensor::From(keys);
-  return distinct;
-}
-
-}  // namespace
 
 // The part of the embedding that outlives it while a lookup or a push is in
 // progress.
@@ -54,7 +32,7 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
 
   // If `state` is null, without gradients.
   Future<Variable> Forward(const StatePtr& state, const Tensor& keys);
-  Future<void> Step(const StatePtr& state);
+  Future<void> Step(const StatePtr& state, const OtherStepSettings& settings);
   std::vector<RowGradients> TakeGradients(const StatePtr& state);
 
  private:
@@ -63,9 +41,16 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
     Variable rows;
   };
   void Remember(const StatePtr& state, const Lookup& lookup);
-  // Returns nullopt if nothing was looked up since the last call.
-  std::optional<std::vector<RowGradients>> Take(const StatePtr& state);
-  Future<void> Push(std::vector<RowGradients> gradients);
+  // Pushes nothing, as TakeGradients does, if they were taken already.
+  Future<void> StepOnce(const StatePtr& state,
+                        const OtherStepSettings& settings);
+  double SquareNorm(const StatePtr& state);
+  // Returns what was looked up in the context since it was taken out.
+  std::vector<Lookup> LookupsOf(const StatePtr& state, bool take);
+  std::vector<RowGradients> GradientsOf(
+      const StatePtr& state, const std::vector<Lookup>& lookups) const;
+  Future<void> Push(std::vector<RowGradients> gradients,
+                    const OtherStepSettings& settings);
 
   const std::shared_ptr<ServerClient> client_;
   const int32_t table_;
@@ -82,7 +67,7 @@ Future<Variable> Embedding::Core::Forward(const StatePtr& state,
         "an embedding looks up keys i64, not ",
         keys.defined() ? keys.ToString() : std::string("nothing"))));
   }
-  const DistinctKeys distinct = DistinctOf(keys);
+  const DistinctKeys distinct = DistinctOf(PlacedOn(Device::Cpu(), keys));
   const bool learns = state != nullptr && !NoGrad::Active();
   return client_->PullRows(table_, distinct.keys)
       .Then([self = shared_from_this(), state, distinct, learns,
@@ -105,31 +90,36 @@ void Embedding::Core::Remember(const StatePtr& state, const Lookup& lookup) {
     of_context.push_back(lookup);
   }
   if (!is_first) return;
-  state->OnStep([self = shared_from_this(),
-                 weak = std::weak_ptr<ContextState>(state)]() -> Future<void> {
-    const StatePtr context = weak.lock();
-    if (context == nullptr) return ReadyFuture<void>(absl::OkStatus());
-    auto taken = self->Take(context);
-    return taken.has_value() ? self->Push(*std::move(taken))
-                             : ReadyFuture<void>(absl::OkStatus());
-  });
+  const auto self = shared_from_this();
+  const std::weak_ptr<ContextState> weak = state;
+  state->OnStep({.square_norm =
+                     [self, weak] {
+                       const StatePtr context = weak.lock();
+                       return context == nullptr ? 0
+                                                 : self->SquareNorm(context);
+                     },
+                 .step =
+                     [self, weak](const OtherStepSettings& settings) {
+                       const StatePtr context = weak.lock();
+                       return context == nullptr
+                                  ? ReadyFuture<void>(absl::OkStatus())
+                                  : self->StepOnce(context, settings);
+                     }});
 }
 
-std::vector<RowGradients> Embedding::Core::TakeGradients(
-    const StatePtr& state) {
-  return Take(state).value_or(std::vector<RowGradients>());
+std::vector<Embedding::Core::Lookup> Embedding::Core::LookupsOf(
+    const StatePtr& state, bool take) {
+  const MutexLock lock(mutex_);
+  const auto found = lookups_.find(state);
+  if (found == lookups_.end()) return {};
+  if (!take) return found->second;
+  return std::move(lookups_.extract(found).mapped());
 }
 
-std::optional<std::vector<RowGradients>> Embedding::Core::Take(
-    const StatePtr& state) {
-  std::vector<Lookup> lookups;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = lookups_.find(state);
-    if (found == lookups_.end()) return std::nullopt;
-    lookups.swap(found->second);
-    lookups_.erase(found);
-  }
+// A row that was looked up several times has the sum of the gradients, which
+// limits and norms apply to.
+std::vector<RowGradients> Embedding::Core::GradientsOf(
+    const StatePtr& state, const std::vector<Lookup>& lookups) const {
   std::vector<RowGradients> gradients;
   for (const Lookup& lookup : lookups) {
     const Gradient gradient = state->GradientOf(lookup.rows);
@@ -137,17 +127,50 @@ std::optional<std::vector<RowGradients>> Embedding::Core::Take(
     gradients.push_back(
         {.table = table_, .keys = lookup.keys, .gradients = gradient.Dense()});
   }
-  return gradients;
+  if (gradients.size() < 2) return gradients;
+  const Device device = gradients[0].gradients.device();
+  return {SumOfKeys(JoinedOn(Device::Cpu(), device, gradients))};
 }
 
-Future<void> Embedding::Core::Step(const StatePtr& state) {
-  return Push(TakeGradients(state));
+std::vector<RowGradients> Embedding::Core::TakeGradients(
+    const StatePtr& state) {
+  return GradientsOf(state, LookupsOf(state, /*take=*/true));
 }
 
-Future<void> Embedding::Core::Push(std::vector<RowGradients> gradients) {
+double Embedding::Core::SquareNorm(const StatePtr& state) {
+  double sum = 0;
+  for (const RowGradients& rows :
+       GradientsOf(state, LookupsOf(state, /*take=*/false)))
+    sum += ops::SquareSum({rows.gradients}).Item();
+  return sum;
+}
+
+Future<void> Embedding::Core::StepOnce(const StatePtr& state,
+                                       const OtherStepSettings& settings) {
+  const std::vector<Lookup> lookups = LookupsOf(state, /*take=*/true);
+  return lookups.empty() ? ReadyFuture<void>(absl::OkStatus())
+                         : Push(GradientsOf(state, lookups), settings);
+}
+
+Future<void> Embedding::Core::Step(const StatePtr& state,
+                                   const OtherStepSettings& settings) {
+  return Push(TakeGradients(state), settings);
+}
+
+Future<void> Embedding::Core::Push(std::vector<RowGradients> gradients,
+                                   const OtherStepSettings& settings) {
+  if (settings.skip) gradients.clear();
   if (gradients.empty() &&
       client_->options().mode == Consistency::kAsynchronous)
     return ReadyFuture<void>(absl::OkStatus());
+  for (RowGradients& rows : gradients) {
+    rows.rate = settings.rate;
+    if (settings.gradient != 1)
+      rows.gradients = ops::MulScalar(rows.gradients, settings.gradient);
+    if (std::isfinite(settings.limit))
+      rows.gradients =
+          ops::Clamp(rows.gradients, -settings.limit, settings.limit);
+  }
   return client_->Do({.row_gradients = std::move(gradients)})
       .Then([](const Pulled&) {});
 }
@@ -180,8 +203,10 @@ Future<Variable> Embedding::Forward(const Tensor& keys) {
   return core_->Forward(nullptr, keys);
 }
 
-Future<void> Embedding::Step(const Context& ctx) {
-  return core_->Step(std::dynamic_pointer_cast<ContextState>(ctx.call_scope()));
+Future<void> Embedding::Step(const Context& ctx,
+                             const OtherStepSettings& settings) {
+  return core_->Step(std::dynamic_pointer_cast<ContextState>(ctx.call_scope()),
+                     settings);
 }
 
 std::vector<RowGradients> Embedding::TakeGradients(const Context& ctx) {

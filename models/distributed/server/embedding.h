@@ -21,8 +21,10 @@ namespace baton::dist {
 // each row that is looked up once. Under a context the rows are a leaf like any
 // parameter, and the context holds their gradients. The next
 // dist::Optimizer::Step in the context (or Step here) pushes them, and the
-// servers step the rows by the table's rule; limits on the gradient norm do not
-// include them.
+// servers step the rows by the table's rule. What the optimizer has for its
+// parameters holds for the rows: the factor by which its schedule changes the
+// rate of its first group, limits on gradients, whose norm includes the rows',
+// and the loss scale.
 //
 //   ASSIGN_OR_RETURN(auto words, dist::Embedding::Make(client, "words"));
 //   dist::Context ctx(agent);
@@ -51,7 +53,7 @@ class Embedding {
   // for any, and nothing in asynchronous mode. Done when the servers have them.
   // Optimizer::Step does this if anything was looked up in the context, and
   // TakeGradients was not called.
-  Future<void> Step(const Context& ctx);
+  Future<void> Step(const Context& ctx, const OtherStepSettings& settings = {});
   // Returns these gradients instead, for a push by the caller: bulk-synchronous
   // trainers may need one push for all tables and dense keys.
   std::vector<RowGradients> TakeGradients(const Context& ctx);

@@ -9,6 +9,7 @@
 
 #include "core/tensor.h"
 #include "models/distributed/server/options.h"
+#include "models/distributed/server/row_tensors.h"
 #include "models/distributed/server/shard_table.h"
 
 namespace baton::dist {
@@ -21,7 +22,8 @@ class FixedTable final : public ShardTable {
   FixedTable(const RowTableOptions& options, int32_t shard, int32_t shards,
              Device device, const RowTableImage& image = {});
 
-  Device device() const override { return values_.device(); }
+  Device device() const override { return rows_.device(); }
+  Device key_device() const override { return device(); }
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor&) override {}
@@ -32,14 +34,13 @@ class FixedTable final : public ShardTable {
 
  private:
   struct Sums;
-  // Returns the key in the table of the shard's `row`.
-  int64_t KeyOf(int64_t row) const { return row * shards_ + shard_; }
+  // Returns the keys in the table of the shard's first rows.
+  Tensor KeysOf(int64_t rows) const;
   int64_t rows_used() const;
 
   const RowTableOptions options_;
   const int32_t shard_, shards_;
-  Tensor values_;              // f32 [rows, width]
-  std::vector<Tensor> state_;  // of the rule, laid out as the values
+  RowTensors rows_;
   int64_t steps_;
 };
 

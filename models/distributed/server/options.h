@@ -43,9 +43,8 @@ struct RowTableOptions {
   std::string name;
   int64_t width = 0;  // elements of a row, f32
   // If above 0, the table has a fixed size: rows 0 .. rows - 1 exist from the
-  // beginning, and each server has its rows in one tensor on its device. Such a
-  // table has no limit, and its rule must step only rows with gradients: SGD
-  // and Adagrad without momentum and decay, and SparseAdam.
+  // beginning. Such a table has no limit, and its rule must step only rows with
+  // gradients: SGD and Adagrad without momentum and decay, and SparseAdam.
   int64_t rows = 0;
   RowStart start = RowStart::kZero;
   double scale = 0;  // uniform in [-scale, scale), or the standard deviation
@@ -55,10 +54,13 @@ struct RowTableOptions {
   // 0: no limit.
   int64_t limit = 0;
   ops::StepRule rule = ops::SgdRule{};
+  // Rows lie in memory of the server's device, or always in that of its host.
+  bool in_host_memory = false;
   static constexpr auto Fields() {
     using T = RowTableOptions;
-    return std::tuple{&T::name,  &T::width, &T::rows,  &T::start,
-                      &T::scale, &T::seed,  &T::limit, &T::rule};
+    return std::tuple{&T::name,  &T::width, &T::rows,
+                      &T::start, &T::scale, &T::seed,
+                      &T::limit, &T::rule,  &T::in_host_memory};
   }
 };
 

@@ -73,7 +73,8 @@ void RowRoutes::AddGradients(const RowTableOptions& table,
     gradients_[shard].push_back(
         {.rows = {.table = rows.table,
                   .keys = keys,
-                  .gradients = rows.gradients},
+                  .gradients = rows.gradients,
+                  .rate = rows.rate},
          .places = split.PlacesOf(shard).To(rows.gradients.device())});
   }
 }

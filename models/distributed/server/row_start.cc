@@ -8,10 +8,14 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/parallel.h"
 #include "core/philox.h"
 
 namespace baton::dist {
 namespace {
+
+constexpr int64_t kRowGrain = 1024;  // the number of rows for which another
+                                     // thread pays
 
 // Returns a value in [0, 1).
 float UnitFloat(uint32_t bits) {
@@ -50,6 +54,16 @@ void BeginRow(const RowTableOptions& table, int64_t key, float* value) {
     const int64_t count = std::min<int64_t>(4, table.width - begin);
     std::copy_n(four.begin(), count, value + begin);
   }
+}
+
+Tensor BegunRows(const RowTableOptions& table, const Tensor& keys) {
+  const Tensor rows = Tensor::Empty({keys.numel(), table.width});
+  const int64_t* key = keys.data<int64_t>();
+  ParallelFor(keys.numel(), kRowGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      BeginRow(table, key[i], rows.data<float>() + i * table.width);
+  });
+  return rows;
 }
 
 }  // namespace baton::dist

@@ -8,7 +8,6 @@
 #include <bit>
 #include <limits>
 #include <utility>
-#include <variant>
 
 #include "core/parallel.h"
 #include "models/distributed/server/row_start.h"
@@ -44,7 +43,9 @@ template <int kToWrite>
 
 struct RowTable::Prepared final : PreparedRows {
   Prepared(std::vector<RowGradients> given, int64_t most, int64_t width)
-      : gradients(std::move(given)), found(most, width) {}
+      : PreparedRows(given[0].rate),
+        gradients(std::move(given)),
+        found(most, width) {}
   const std::vector<RowGradients> gradients;  // the other members refer to
                                               // these
   RowWork found;
@@ -54,7 +55,6 @@ struct RowTable::Prepared final : PreparedRows {
 RowTable::RowTable(const RowTableOptions& options, int64_t limit,
                    const RowTableImage& image)
     : options_(options),
-      limit_(limit),
       slots_(UsedSlots(options.rule)),
       record_(RecordOf(options)),
       block_bits_(std::bit_width(std::max<uint64_t>(
@@ -62,35 +62,28 @@ RowTable::RowTable(const RowTableOptions& options, int64_t limit,
                              static_cast<uint64_t>(record_))) -
                   1),
       rows_per_block_(int64_t{1} << block_bits_),
+      keyed_(limit),
       steps_(image.steps) {
   if (!image.keys.defined()) return;
-  const int64_t* key = image.keys.data<int64_t>();
-  const float* record = image.records.data<float>();
-  for (int64_t i = 0; i < image.keys.numel(); ++i, record += record_) {
-    const Row row = NewRow(key[i]);
-    row_of_.FindOrAdd(key[i]) = row;
-    std::copy_n(record, record_, Record(row));
+  const float* saved = image.records.data<float>();
+  for (int64_t i = 0; i < image.keys.numel(); ++i, saved += record_) {
+    RowOf(image.keys.data<int64_t>()[i],
+          [&](int64_t, float* record) { std::copy_n(saved, record_, record); });
   }
-  if (bounded()) ForgetRest();
+  keyed_.ForgetRest();
 }
 
 RowTableImage RowTable::Image() const {
+  const int64_t rows = keyed_.size();
   RowTableImage image{.steps = steps_,
-                      .keys = Tensor::Empty({size()}, {.dtype = DType::kI64}),
-                      .records = Tensor::Empty({size(), record_})};
-  int64_t* key = image.keys.data<int64_t>();
+                      .keys = Tensor::Empty({rows}, {.dtype = DType::kI64}),
+                      .records = Tensor::Empty({rows, record_})};
+  int64_t* to = image.keys.data<int64_t>();
   float* record = image.records.data<float>();
-  const auto add = [&](Row row) {
-    *key++ = key_of_[static_cast<size_t>(row)];
+  keyed_.ForEach([&](int64_t key, Row row) {
+    *to++ = key;
     record = std::copy_n(Record(row), record_, record);
-  };
-  if (bounded()) {
-    for (Row row = oldest_; row != kNone;
-         row = newer_[static_cast<size_t>(row)])
-      add(row);
-  } else {
-    row_of_.ForEach([&](int64_t, Row row) { add(row); });
-  }
+  });
   return image;
 }
 
@@ -114,14 +107,14 @@ void RowTable::Read(const Tensor& keys, const Tensor& rows) const {
       const float*& record = found[static_cast<size_t>(i % kRecordsAhead)];
       if (const int64_t done = i - kRecordsAhead; done >= begin)
         CopyOrBegin(record, key[done], out + done * width());
-      if (i + kKeysAhead < end) row_of_.Prefetch(key[i + kKeysAhead]);
+      if (i + kKeysAhead < end) keyed_.Prefetch(key[i + kKeysAhead]);
       if (i < end) record = Find(key[i]);
     }
   });
 }
 
 const float* RowTable::Find(int64_t key) const {
-  const Row row = row_of_.Find(key);
+  const Row row = keyed_.Find(key);
   if (row == kNone) return nullptr;
   const float* record = Record(row);
   PrefetchLines</*kToWrite=*/0>(record, width());
@@ -139,48 +132,29 @@ void RowTable::CopyOrBegin(const float* record, int64_t key, float* to) const {
 void RowTable::Touch(const Tensor& keys) {
   const int64_t* key = keys.data<int64_t>();
   for (int64_t i = 0; i < keys.numel(); ++i) {
-    const Row row = row_of_.Find(key[i]);
-    if (row != kNone) Use(row);
+    const Row row = keyed_.Find(key[i]);
+    if (row != kNone) keyed_.Use(row);
   }
 }
 
-RowTable::Row RowTable::NewRow(int64_t key) {
-  Row row = kNone;
-  if (!free_.empty()) {
-    row = free_.back();
-    free_.pop_back();
-  } else {
-    row = static_cast<Row>(key_of_.size());
-    if (row % rows_per_block_ == 0) {
-      blocks_.push_back(Tensor::Empty({rows_per_block_, record_}));
-      block_data_.push_back(blocks_.back().data<float>());
-    }
-    key_of_.push_back(0);
-    if (bounded()) {
-      older_.push_back(kNone);
-      newer_.push_back(kNone);
-    }
-  }
-  key_of_[static_cast<size_t>(row)] = key;
-  if (bounded()) Append(row);
-  return row;
-}
-
-RowTable::Row RowTable::MakeRow(int64_t key) {
-  const Row row = NewRow(key);
-  float* record = Record(row);
+void RowTable::BeginRecord(int64_t key, float* record) const {
   BeginRow(options_, key, record);
   for (const ops::StateSlot& slot : slots_) {
     if (slot.name == nullptr) continue;
     record += width();
     std::fill_n(record, width(), static_cast<float>(slot.initial));
   }
-  return row;
 }
 
-RowTable::Row RowTable::RowOf(int64_t key) {
-  Row& row = row_of_.FindOrAdd(key);
-  if (row == kNone) row = MakeRow(key);
+template <typename Begin>
+RowTable::Row RowTable::RowOf(int64_t key, Begin begin) {
+  const auto [row, is_new] = keyed_.FindOrAdd(key);
+  if (!is_new) return row;
+  if (static_cast<size_t>(row >> block_bits_) == blocks_.size()) {
+    blocks_.push_back(Tensor::Empty({rows_per_block_, record_}));
+    block_data_.push_back(blocks_.back().data<float>());
+  }
+  begin(key, Record(row));
   return row;
 }
 
@@ -206,8 +180,8 @@ std::unique_ptr<const PreparedRows> RowTable::Prepare(
     rows.gradients = PlacedOn(Device::Cpu(), rows.gradients);
     all += rows.keys.numel();
   }
-  auto prepared = std::make_unique<Prepared>(std::move(gradients),
-                                             bounded() ? 0 : all, width());
+  auto prepared = std::make_unique<Prepared>(
+      std::move(gradients), keyed_.bounded() ? 0 : all, width());
   {
     const ReaderLock lock(index_mutex_);
     for (const RowGradients& rows : prepared->gradients) Find(rows, *prepared);
@@ -221,8 +195,8 @@ void RowTable::Find(const RowGradients& rows, Prepared& prepared) const {
   const float* gradient = rows.gradients.data<float>();
   const int64_t count = rows.keys.numel();
   for (int64_t i = 0; i < count; ++i, gradient += width()) {
-    if (i + kKeysAhead < count) row_of_.Prefetch(key[i + kKeysAhead]);
-    const Row row = bounded() ? kNone : row_of_.Find(key[i]);
+    if (i + kKeysAhead < count) keyed_.Prefetch(key[i + kKeysAhead]);
+    const Row row = keyed_.bounded() ? kNone : keyed_.Find(key[i]);
     if (row != kNone) {
       prepared.found.Add(row, gradient);
     } else {
@@ -233,26 +207,27 @@ void RowTable::Find(const RowGradients& rows, Prepared& prepared) const {
 
 void RowTable::Step(const Steps& steps, double scale) {
   const int64_t before = steps_;
-  const auto rate = [&](size_t i) {
-    return StepRate{.step = before + static_cast<int64_t>(i) + 1,
-                    .scale = scale};
+  const auto by = [&](size_t i) {
+    return RowStep{.step = before + static_cast<int64_t>(i) + 1,
+                   .rate = steps[i]->rate,
+                   .scale = scale};
   };
   int64_t rows = 0;
   std::vector<RowWork> made;
   made.reserve(steps.size());
-  std::vector<std::pair<const RowWork*, StepRate>> works;  // in order
+  std::vector<std::pair<const RowWork*, RowStep>> works;  // in order
   for (size_t i = 0; i < steps.size(); ++i) {
     ++steps_;
     const auto& prepared = *static_cast<const Prepared*>(steps[i]);
     made.push_back(FindOrMake(prepared.rest));
-    if (bounded()) {
-      StepAndForget(made.back(), rate(i));
+    if (keyed_.bounded()) {
+      StepAndForget(made.back(), by(i));
       continue;
     }
     made.back().DealOut();
     for (const RowWork* work :
          {&prepared.found, std::as_const(made).data() + i}) {
-      works.emplace_back(work, rate(i));
+      works.emplace_back(work, by(i));
       rows += static_cast<int64_t>(work->rows());
     }
   }
@@ -262,8 +237,8 @@ void RowTable::Step(const Steps& steps, double scale) {
   ParallelFor(RowWork::kParts, grain, [&](int64_t begin, int64_t end) {
     for (auto part = static_cast<size_t>(begin);
          part < static_cast<size_t>(end); ++part)
-      for (const auto& [work, rate] : works)
-        StepRows(work->begin(part), work->end(part), rate);
+      for (const auto& [work, step] : works)
+        StepRows(work->begin(part), work->end(part), step);
   });
 }
 
@@ -273,27 +248,28 @@ RowWork RowTable::FindOrMake(const std::vector<Named>& named) {
   const WriterLock lock(index_mutex_);
   for (size_t i = 0; i < named.size(); ++i) {
     if (const size_t next = i + size_t{kKeysAhead}; next < named.size())
-      row_of_.Prefetch(named[next].key);
-    work.Add(RowOf(named[i].key), named[i].gradient);
+      keyed_.Prefetch(named[next].key);
+    const Row row = RowOf(named[i].key, [&](int64_t key, float* record) {
+      BeginRecord(key, record);
+    });
+    work.Add(row, named[i].gradient);
   }
   return work;
 }
 
-void RowTable::StepAndForget(const RowWork& work, const StepRate& rate) {
-  StepRows(work.begin(), work.end(), rate);
-  for (const TouchedRow& each : work) Use(each.row);
-  ForgetRest();
+void RowTable::StepAndForget(const RowWork& work, const RowStep& by) {
+  StepRows(work.begin(), work.end(), by);
+  for (const TouchedRow& each : work) keyed_.Use(each.row);
+  keyed_.ForgetRest();
 }
 
 void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
-                        const StepRate& step) const {
-  const double rate =
-      std::visit([](const auto& options) { return options.lr; }, options_.rule);
+                        const RowStep& by) const {
   const cpu::StepArguments arguments{
-      .rate = rate,
-      .step = step.step,
+      .rate = by.rate * RateOf(options_.rule),
+      .step = by.step,
       .limit = std::numeric_limits<double>::infinity(),
-      .scale = step.scale};
+      .scale = by.scale};
   std::array<cpu::StepArrays, kSteppedTogether> together;
   const int64_t count = end - begin;
   for (int64_t i = -kRecordsAhead; i < count; i += kSteppedTogether) {
@@ -309,37 +285,6 @@ void RowTable::StepRows(const TouchedRow* begin, const TouchedRow* end,
       together[static_cast<size_t>(row)] = ArraysOf(begin[i + row]);
     cpu::StepRange(options_.rule, {together.data(), static_cast<size_t>(rows)},
                    arguments, 0, width(), 0);
-  }
-}
-
-void RowTable::Append(Row row) {
-  const auto at = static_cast<size_t>(row);
-  older_[at] = newest_;
-  newer_[at] = kNone;
-  if (newest_ != kNone) newer_[static_cast<size_t>(newest_)] = row;
-  newest_ = row;
-  if (oldest_ == kNone) oldest_ = row;
-}
-
-void RowTable::Unlink(Row row) {
-  const Row older = older_[static_cast<size_t>(row)];
-  const Row newer = newer_[static_cast<size_t>(row)];
-  (older == kNone ? oldest_ : newer_[static_cast<size_t>(older)]) = newer;
-  (newer == kNone ? newest_ : older_[static_cast<size_t>(newer)]) = older;
-}
-
-void RowTable::Use(Row row) {
-  if (!bounded() || row == newest_) return;
-  Unlink(row);
-  Append(row);
-}
-
-void RowTable::ForgetRest() {
-  while (size() > limit_) {
-    const Row row = oldest_;
-    Unlink(row);
-    row_of_.Erase(key_of_[static_cast<size_t>(row)]);
-    free_.push_back(row);
   }
 }
 

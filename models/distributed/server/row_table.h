@@ -10,8 +10,8 @@
 #include "core/cpu/optimizer.h"
 #include "core/shared_mutex.h"
 #include "core/tensor.h"
+#include "models/distributed/server/keyed_rows.h"
 #include "models/distributed/server/options.h"
-#include "models/distributed/server/row_index.h"
 #include "models/distributed/server/row_work.h"
 #include "models/distributed/server/shard_table.h"
 
@@ -25,13 +25,9 @@ class RowTable final : public ShardTable {
   // Keeps at most `limit` rows; 0: all.
   RowTable(const RowTableOptions& options, int64_t limit,
            const RowTableImage& image = {});
-  int64_t size() const { return static_cast<int64_t>(row_of_.size()); }
-  int64_t width() const { return options_.width; }
-  bool bounded() const { return limit_ > 0; }
-  int64_t steps() const { return steps_; }
-  bool Has(int64_t key) const { return row_of_.Find(key) != kNone; }
 
   Device device() const override { return Device::Cpu(); }
+  Device key_device() const override { return Device::Cpu(); }
   RowTableImage Image() const override;
   void Read(const Tensor& keys, const Tensor& rows) const override;
   void Touch(const Tensor& keys) override;
@@ -43,56 +39,42 @@ class RowTable final : public ShardTable {
   void Step(const Steps& steps, double scale) override;
 
  private:
-  using Row = RowIndex::Row;
-  static constexpr Row kNone = RowIndex::kNone;
+  using Row = KeyedRows::Row;
+  static constexpr Row kNone = KeyedRows::kNone;
   struct Named {
     int64_t key;
     const float* gradient;
   };
-  // The number and the scale of a step.
-  struct StepRate {
-    int64_t step;
-    double scale;
-  };
   struct Prepared;
 
+  int64_t width() const { return options_.width; }
   int64_t Grain() const;  // rows
   float* Record(Row row) const;
   // Returns the record, and begins to load it into the caches; null if there is
   // none.
   const float* Find(int64_t key) const;
   void CopyOrBegin(const float* record, int64_t key, float* to) const;
-  Row NewRow(int64_t key);   // its record is uninitialized
-  Row MakeRow(int64_t key);  // with the initial value of a row
-  Row RowOf(int64_t key);    // makes the row if there is none
+  // Makes the row if there is none; `begin` writes the record of a new one.
+  template <typename Begin>
+  Row RowOf(int64_t key, Begin begin);
+  void BeginRecord(int64_t key, float* record) const;
   void Find(const RowGradients& rows, Prepared& prepared) const;
   RowWork FindOrMake(const std::vector<Named>& named);
-  void StepAndForget(const RowWork& work, const StepRate& rate);
+  void StepAndForget(const RowWork& work, const RowStep& by);
   void StepRows(const TouchedRow* begin, const TouchedRow* end,
-                const StepRate& step) const;
+                const RowStep& by) const;
   cpu::StepArrays ArraysOf(const TouchedRow& touched) const;
-  // Maintain the order of use.
-  void Append(Row row);
-  void Unlink(Row row);
-  void Use(Row row);
-  void ForgetRest();
 
   const RowTableOptions options_;
-  const int64_t limit_;
   const std::vector<ops::StateSlot> slots_;
   const int64_t record_;  // number of elements: the value, then the state
   const int block_bits_;
   const int64_t rows_per_block_;  // a power of two
   // Guards what Prepare reads; only Step adds rows.
   mutable SharedMutex index_mutex_;
-  RowIndex row_of_;
+  KeyedRows keyed_;
   std::vector<Tensor> blocks_;
   std::vector<float*> block_data_;
-  std::vector<int64_t> key_of_;
-  std::vector<Row> free_;
-  std::vector<Row> older_, newer_;  // links of the order of use, in bounded
-                                    // tables
-  Row oldest_ = kNone, newest_ = kNone;
   int64_t steps_ = 0;
 };
 

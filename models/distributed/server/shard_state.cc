@@ -165,7 +165,7 @@ void ShardState::ApplyTouch(const Gradients& used) {
   const WriterLock lock(mutex_);
   for (const RowGradients& rows : used.rows) {
     ShardTable& table = *tables_[static_cast<size_t>(rows.table)];
-    table.Touch(PlacedOn(table.device(), rows.keys));
+    table.Touch(PlacedOn(table.key_device(), rows.keys));
   }
 }
 
@@ -238,12 +238,12 @@ ExchangeReply ShardState::Read(const ExchangeRequest& request,
   ExchangeReply reply;
   std::vector<Tensor> keys;
   for (const RowKeys& rows : request.rows) {
-    const auto table = static_cast<size_t>(rows.table);
-    const Device device =
-        options_.tables[table].rows > 0 ? device_ : Device::Cpu();
-    keys.push_back(PlacedOn(device, rows.keys));
-    reply.rows.push_back(empty(
-        {rows.keys.numel(), options_.tables[table].width}, {.device = device}));
+    const auto number = static_cast<size_t>(rows.table);
+    const ShardTable& table = *tables_[number];
+    keys.push_back(PlacedOn(table.key_device(), rows.keys));
+    reply.rows.push_back(
+        empty({rows.keys.numel(), options_.tables[number].width},
+              {.device = table.device()}));
   }
   const ReaderLock lock(mutex_);
   reply.version = dense_.version;

@@ -4,9 +4,13 @@
 #include "models/distributed/server/shard_table.h"
 
 #include <algorithm>
+#include <cmath>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "core/ops/indexing.h"
 #include "core/status.h"
+#include "models/distributed/server/device_table.h"
 #include "models/distributed/server/fixed_table.h"
 #include "models/distributed/server/key_layout.h"
 #include "models/distributed/server/row_table.h"
@@ -59,22 +63,47 @@ absl::Status CheckRowGradients(const ServerOptions& options,
       options.tables[static_cast<size_t>(rows.table)];
   const Shape shape({rows.keys.numel(), table.width});
   if (rows.gradients.defined() && rows.gradients.dtype() == DType::kF32 &&
-      rows.gradients.shape() == shape)
-    return absl::OkStatus();
+      rows.gradients.shape() == shape) {
+    if (std::isfinite(rows.rate) && rows.rate >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the rate of table ", table.name, " cannot be multiplied ",
+                     "by ", rows.rate));
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("gradients of ", rows.keys.numel(), " rows of table ",
                    table.name, " are f32", shape.ToString()));
+}
+
+RowGradients JoinedOn(Device keys, Device device,
+                      const std::vector<RowGradients>& gradients) {
+  std::vector<Tensor> all_keys, all_gradients;
+  for (const RowGradients& rows : gradients) {
+    all_keys.push_back(PlacedOn(keys, rows.keys));
+    all_gradients.push_back(PlacedOn(device, rows.gradients));
+  }
+  const auto joined = [](const std::vector<Tensor>& all) {
+    return all.size() == 1 ? all[0] : ops::Cat(all, 0);
+  };
+  return {.table = gradients[0].table,
+          .keys = joined(all_keys),
+          .gradients = joined(all_gradients),
+          .rate = gradients[0].rate};
+}
+
+double RateOf(const ops::StepRule& rule) {
+  return std::visit([](const auto& options) { return options.lr; }, rule);
 }
 
 std::unique_ptr<ShardTable> ShardTable::Make(const RowTableOptions& options,
                                              int32_t shard, int32_t shards,
                                              Device device,
                                              const RowTableImage& image) {
-  if (options.rows > 0) {
-    return std::make_unique<FixedTable>(options, shard, shards, device, image);
-  }
-  return std::make_unique<RowTable>(options,
-                                    LimitOfShard(options.limit, shards), image);
+  const Device place = options.in_host_memory ? Device::Cpu() : device;
+  if (options.rows > 0)
+    return std::make_unique<FixedTable>(options, shard, shards, place, image);
+  const int64_t limit = LimitOfShard(options.limit, shards);
+  if (place.is_cpu()) return std::make_unique<RowTable>(options, limit, image);
+  return std::make_unique<DeviceTable>(options, limit, place, image);
 }
 
 int64_t ShardTable::RecordOf(const RowTableOptions& options) {

@@ -19,9 +19,12 @@ struct RowGradients {
   int32_t table = 0;  // index in ServerOptions::tables
   Tensor keys;        // i64 [N]; a key may occur several times
   Tensor gradients;   // f32 [N, width]
+  // A factor of the learning rate of the table's rule, such as a schedule's.
+  // Where gradients of several trainers make one step, the first one's counts.
+  double rate = 1;
   static constexpr auto Fields() {
-    return std::tuple{&RowGradients::table, &RowGradients::keys,
-                      &RowGradients::gradients};
+    using R = RowGradients;
+    return std::tuple{&R::table, &R::keys, &R::gradients, &R::rate};
   }
 };
 
@@ -70,19 +73,35 @@ struct RowTableImage {
 
 // The gradients of one table, ready for its Step. Each kind of table has its
 // own subclass.
-class PreparedRows {
- public:
+struct PreparedRows {
+  explicit PreparedRows(double rate) : rate(rate) {}
   virtual ~PreparedRows() = default;
+  const double rate;  // that of RowGradients
 };
+
+// The number of a step, and factors of the rule's learning rate and of the
+// gradients.
+struct RowStep {
+  int64_t step;
+  double rate, scale;
+};
+
+// Returns these gradients, which are some, as one, with keys and gradients on
+// these devices.
+RowGradients JoinedOn(Device keys, Device device,
+                      const std::vector<RowGradients>& gradients);
+// Returns the learning rate of a rule.
+double RateOf(const ops::StepRule& rule);
 
 // The rows of an embedding table at one shard, with the optimizer's state.
 // Equal calls in equal order leave equal tables. Any thread may call Prepare at
 // any time; otherwise thread-compatible.
 class ShardTable {
  public:
-  // Makes the table that the options ask for: a RowTable in host memory, or a
-  // FixedTable on `device`. It starts with the rows of `image`, whose records
-  // must have the shape that the options imply.
+  // Makes the table that the options ask for, on `device` unless it is to be in
+  // host memory: a FixedTable, or for rows with any keys a RowTable on the CPU
+  // and a DeviceTable elsewhere. It starts with the rows of `image`, whose
+  // records must have the shape that the options imply.
   static std::unique_ptr<ShardTable> Make(const RowTableOptions& options,
                                           int32_t shard, int32_t shards,
                                           Device device,
@@ -91,12 +110,14 @@ class ShardTable {
   // The number of elements of a row with the state of its rule.
   static int64_t RecordOf(const RowTableOptions& options);
 
-  // The device where keys and gradients are read and rows are written.
+  // The device where gradients are read and rows are written, and that where
+  // keys are read. Any thread may call these at any time.
   virtual Device device() const = 0;
+  virtual Device key_device() const = 0;
   // Returns a copy in host memory.
   virtual RowTableImage Image() const = 0;
   // Reads the rows of `keys`, i64 [N], into `rows`, f32 [N, width]; both must
-  // be dense and on the table's device.
+  // be dense and on the table's devices.
   virtual void Read(const Tensor& keys, const Tensor& rows) const = 0;
   // Marks these rows as used, so that others are forgotten first.
   virtual void Touch(const Tensor& keys) = 0;

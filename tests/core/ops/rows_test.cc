@@ -89,6 +89,10 @@ TEST(Rows, ThatDoNotFitAreRefused) {
     return test::ErrorOf([&] { AddRowsInto(table, {index, given}); });
   };
   EXPECT_THAT(add(Put<int64_t>({0}), values), HasSubstr("are not of a table"));
+  EXPECT_THAT(test::ErrorOf([&] {
+                PutRowsInto(table, {Put<int64_t>({0}), values});
+              }),
+              HasSubstr("are not of a table"));
   EXPECT_THAT(add(Put<float>({0, 1}), values), HasSubstr("index"));
   EXPECT_THAT(add(Put<int64_t>({0, 1}), values.To(DType::kF64)),
               HasSubstr("f64"));
@@ -130,6 +134,51 @@ TEST(Rows, AreSteppedAsByTheDenseGradientAndNoOthers) {
       EXPECT_TRUE(BitEqual(one, other));
       EXPECT_TRUE(BitEqual(of_one[0], of_other[0]));
     }
+  }
+}
+
+// By rules that would change the other rows, too.
+TEST(Rows, ApartAreSteppedAsATableOfTheirOwn) {
+  const Tensor index = Put<int64_t>({6, 0, 2});
+  for (const StepRule& rule :
+       {StepRule(SgdRule{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1}),
+        StepRule(AdamRule{.lr = 0.1})}) {
+    const Tensor table = RandomOf({9, 5}), before = table.Clone();
+    const Tensor own = Embedding(table, index);
+    const auto zeros = [](const Tensor& like) {
+      return std::vector<Tensor>{Tensor::ZerosLike(like),
+                                 Tensor::ZerosLike(like), Tensor()};
+    };
+    const std::vector<Tensor> state = zeros(table), own_state = zeros(own);
+    for (int64_t step = 1; step < 4; ++step) {
+      const Tensor grad = RandomOf({3, 5});
+      OptimizerStep({{{{.value = table,
+                        .grad = grad,
+                        .state = state,
+                        .step = step,
+                        .rows = index,
+                        .rows_apart = true}},
+                      rule}});
+      OptimizerStep(
+          {{{{.value = own, .grad = grad, .state = own_state, .step = step}},
+            rule}});
+    }
+    EXPECT_TRUE(BitEqual(Embedding(table, index), own));
+    EXPECT_TRUE(BitEqual(Embedding(state[0], index), own_state[0]));
+    EXPECT_TRUE(BitEqual(table.Slice(0, 3, 6), before.Slice(0, 3, 6)));
+  }
+}
+
+TEST(Rows, ArePutInTheirPlaces) {
+  for (const int64_t width : {1, 4, 6, 33}) {
+    const Tensor table = RandomOf({7, width}), before = table.Clone();
+    const Tensor values = RandomOf({3, width});
+    PutRowsInto(table, {Put<int64_t>({5, -1, 0}), values});
+    EXPECT_TRUE(BitEqual(table.Select(0, 5), values.Select(0, 0)));
+    EXPECT_TRUE(BitEqual(table.Select(0, 0), values.Select(0, 2)));
+    EXPECT_TRUE(BitEqual(table.Slice(0, 1, 5), before.Slice(0, 1, 5)));
+    EXPECT_TRUE(BitEqual(table.Select(0, 6), before.Select(0, 6)));
+    PutRowsInto(table, {Put<int64_t>({}), Put<float>({}, {0, width})});
   }
 }
 

@@ -8,128 +8,42 @@
 
 #include <functional>
 #include <memory>
-#include <numeric>
-#include <random>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "autograd/functions/arithmetic.h"
 #include "autograd/functions/indexing.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/functions/shape.h"
-#include "models/distributed/module.h"
 #include "models/nn/embedding.h"
-#include "models/nn/linear.h"
 #include "optim/adagrad.h"
-#include "optim/distributed/optimizer.h"
-#include "optim/sgd.h"
 #include "optim/sparse_adam.h"
-#include "tests/models/distributed/server/server_cluster.h"
-#include "tests/support/toy_stages.h"
+#include "tests/models/distributed/server/embedding_cluster.h"
 
 namespace baton::dist {
 namespace {
 
 using testing::DenseStage;
+using testing::EmbeddingTest;
 using testing::Fails;
 using testing::IsOk;
-using testing::ServerTest;
-
-constexpr int64_t kWords = 10, kWidth = 4, kClasses = 3;
-
-// A model that serves calls, with an embedding of its own, whose rows are at
-// parameter servers, beside a parameter that is at its worker.
-class WordStage final : public nn::Module {
- public:
-  static absl::StatusOr<std::unique_ptr<WordStage>> Make(
-      rpc::CallContext& call, const RRef<ServerDirectory>& directory) {
-    ASSIGN_OR_RETURN(auto client,
-                     ServerClient::Join(call.agent(), directory, 0));
-    ASSIGN_OR_RETURN(auto words, Embedding::Make(std::move(client), "words"));
-    return std::make_unique<WordStage>(std::move(words));
-  }
-  explicit WordStage(std::unique_ptr<Embedding> words)
-      : words_(std::move(words)),
-        linear_(
-            MakeModule<nn::Linear>("linear", kWidth, kClasses, generator_)) {}
-  Variable Forward(const Variable& x) override { return linear_.Forward(x); }
-  absl::StatusOr<Variable> Read(rpc::CallContext& call, const Tensor& keys) {
-    ASSIGN_OR_RETURN(const Variable rows, words_->Forward(call, keys).Await());
-    return Forward(rows);
-  }
-  using Exports =
-      rpc::Methods<&WordStage::Make, &WordStage::Forward, &WordStage::Read>;
-
- private:
-  const std::unique_ptr<Embedding> words_;
-  Generator generator_{3};
-  nn::Linear& linear_;
-};
-
-void AddTypes(rpc::Registry& registry) {
-  RegisterModule<DenseStage>(registry);
-  RegisterModule<WordStage>(registry);
-  RegisterOptimizer<optim::Sgd>(registry);
-}
-
-Variable LossOf(const Variable& y) {
-  return autograd::Mean(autograd::Mul(y, y));
-}
-
-class EmbeddingTest : public ServerTest {
- protected:
-  EmbeddingTest() : ServerTest(AddTypes) {}
-
-  void Start(const ops::StepRule& rule,
-             Consistency mode = Consistency::kAsynchronous) {
-    ServerOptions options;
-    options.mode = mode;
-    options.trainers = mode == Consistency::kAsynchronous ? 1 : 2;
-    options.tables = {{.name = "words",
-                       .width = kWidth,
-                       .start = RowStart::kNormal,
-                       .scale = 1,
-                       .seed = 5,
-                       .limit = 0,
-                       .rule = rule}};
-    Make(options, {{"x", Tensor::Zeros({4})}});
-  }
-  std::unique_ptr<Embedding> Words() {
-    auto words = Embedding::Make(Join(0), "words");
-    EXPECT_THAT(words, IsOk());
-    return words.ok() ? *std::move(words) : nullptr;
-  }
-  // All rows, as the servers have them.
-  Tensor Rows() {
-    std::vector<int64_t> keys(kWords);
-    std::iota(keys.begin(), keys.end(), 0);
-    const auto rows =
-        Join(std::nullopt)->PullRows(0, Tensor::From(keys)).Await();
-    EXPECT_THAT(rows, IsOk());
-    return *rows;
-  }
-  Tensor SomeKeys() {
-    const auto below = [&](unsigned count) {
-      return static_cast<int64_t>(random_() % count);
-    };
-    return Tensor::From<int64_t>({below(3), 4, 4, 9, 3 + below(5), below(10)})
-        .Reshape({2, 3});
-  }
-  std::mt19937 random_{11};
-};
+using testing::kTableWords;
+using testing::kWordClasses;
+using testing::kWordWidth;
+using testing::LossOf;
+using testing::WordStage;
 
 // A trainer whose batch has no use for its rows must not stall the others.
 TEST_F(EmbeddingTest, AStepWithoutGradientsIsAPushThatOthersWaitFor) {
   Start(ops::SgdRule{.lr = 1}, Consistency::kBulkSynchronous);
   const auto words = Words();
   const auto other = Join(1, "dave");
-  const auto head = Module<DenseStage>::Create(cluster_.alice(), "dave", kWidth,
-                                               kClasses, false, 5)
-                        .Await();
+  const auto head =
+      Module<DenseStage>::Create(cluster_.alice(), "dave", kWordWidth,
+                                 kWordClasses, false, 5)
+          .Await();
   ASSERT_THAT(head, IsOk());
   Optimizer<optim::Sgd> sgd(cluster_.alice(), {.lr = 0.1}, {head->ref()});
-  const Variable x(Tensor::Ones({6, kWidth}));
+  const Variable x(Tensor::Ones({6, kWordWidth}));
   for (const bool by_optimizer : {true, false}) {
     const Future<Pulled> round = other->PushPull(Filled(1));
     Context ctx(cluster_.alice());
@@ -162,13 +76,13 @@ TEST_F(EmbeddingTest, AStepWithoutGradientsIsAPushThatOthersWaitFor) {
 template <typename O>
 void TrainBeside(rpc::Agent& agent, Embedding& words, nn::Embedding& twin,
                  O& optimizer, const std::function<Tensor()>& keys) {
-  auto made =
-      Module<DenseStage>::Create(agent, "dave", kWidth, kClasses, false, 5)
-          .Await();
+  auto made = Module<DenseStage>::Create(agent, "dave", kWordWidth,
+                                         kWordClasses, false, 5)
+                  .Await();
   ASSERT_THAT(made, IsOk());
   const Module<DenseStage> head = *made;
   const auto twin_head =
-      std::make_unique<DenseStage>(kWidth, kClasses, false, 5);
+      std::make_unique<DenseStage>(kWordWidth, kWordClasses, false, 5);
   Optimizer<optim::Sgd> sgd(agent, {.lr = 0.1}, {head.ref()});
   optim::Sgd twin_sgd(twin_head->Parameters(), {.lr = 0.1});
   for (int step = 0; step < 4; ++step) {
@@ -176,17 +90,17 @@ void TrainBeside(rpc::Agent& agent, Embedding& words, nn::Embedding& twin,
     Context ctx(agent);
     const auto rows = words.Forward(ctx, batch).Await();
     ASSERT_THAT(rows, IsOk());
-    EXPECT_EQ(rows->tensor().shape(), Shape({2, 3, kWidth}));
+    EXPECT_EQ(rows->tensor().shape(), Shape({2, 3, kWordWidth}));
     const auto y =
-        head.Forward(ctx, autograd::Reshape(*rows, {6, kWidth})).Await();
+        head.Forward(ctx, autograd::Reshape(*rows, {6, kWordWidth})).Await();
     ASSERT_THAT(y, IsOk());
     ASSERT_THAT(ctx.Backward(LossOf(*y)), IsOk());
     ASSERT_THAT(sgd.Step(ctx), IsOk());
 
     twin.ZeroGrad();
     twin_head->ZeroGrad();
-    const Variable twin_y =
-        twin_head->Forward(autograd::Reshape(twin.Forward(batch), {6, kWidth}));
+    const Variable twin_y = twin_head->Forward(
+        autograd::Reshape(twin.Forward(batch), {6, kWordWidth}));
     LossOf(twin_y).Backward();
     optimizer.Step();
     twin_sgd.Step();
@@ -204,7 +118,7 @@ TYPED_TEST(EmbeddingRule, TrainsAsALocalSparseEmbeddingDoes) {
   options.lr = 0.2;
   this->Start(options);
   Generator generator(1);
-  nn::Embedding twin(kWords, kWidth, generator, {.sparse = true});
+  nn::Embedding twin(kTableWords, kWordWidth, generator, {.sparse = true});
   const Tensor before = this->Rows();
   twin.weight().tensor().CopyFrom(before);
   TypeParam optimizer(twin.Parameters(), options);
@@ -221,7 +135,8 @@ TYPED_TEST(EmbeddingRule, TrainsAsALocalSparseEmbeddingDoes) {
 TEST_F(EmbeddingTest, GradientsAreThoseOfDifferences) {
   Start(ops::SgdRule{.lr = 1});
   const auto words = Words();
-  const auto head = std::make_unique<DenseStage>(kWidth, kClasses, false, 5);
+  const auto head =
+      std::make_unique<DenseStage>(kWordWidth, kWordClasses, false, 5);
   const Tensor keys = Tensor::From<int64_t>({2, 7, 2});
   const Tensor before = Rows();
   Context ctx(cluster_.alice());
@@ -265,7 +180,7 @@ TEST_F(EmbeddingTest, AllLookupsOfAContextAreOnePush) {
   EXPECT_EQ(ReportOf(0).version, version + 1);
   const Tensor after = Rows();
   for (const auto& [row, lost] : {std::pair{1, 1.0F}, {2, 3.0F}, {3, 0.0F}}) {
-    for (int64_t i = row * kWidth; i < (row + 1) * kWidth; ++i)
+    for (int64_t i = row * kWordWidth; i < (row + 1) * kWordWidth; ++i)
       EXPECT_NEAR(before.data<float>()[i] - after.data<float>()[i], lost, 1e-5);
   }
 }

@@ -91,6 +91,20 @@ TEST(FixedTable, IsSteppedAsATableInHostMemory) {
   }
 }
 
+TEST(FixedTable, StepsAtTheRateThatIsGiven) {
+  FixedTable one(FixedOptions(ops::SgdRule{.lr = 0.2}), 0, 1, TestDevice());
+  FixedTable other(FixedOptions(ops::SgdRule{.lr = 0.1}), 0, 1, TestDevice());
+  const RowGradients gradients{.keys = Tensor::From<int64_t>({3, 9}),
+                               .gradients = Tensor::Full({2, kFixedWidth}, 3),
+                               .rate = 0.5};
+  RowGradients at_own_rate = gradients;
+  at_own_rate.rate = 1;
+  StepFixed(one, {gradients}, 1);
+  StepFixed(other, {at_own_rate}, 1);
+  EXPECT_EQ(FixedRowsOf(one, {3, 9, 1}).ToVector<float>(),
+            FixedRowsOf(other, {3, 9, 1}).ToVector<float>());
+}
+
 TEST(FixedTable, AnImageIsAWholeTable) {
   const RowTableOptions options = FixedOptions(ops::SparseAdamRule{.lr = 0.1});
   FixedTable one(options, 1, 3, TestDevice());
@@ -162,6 +176,15 @@ TEST_F(FixedRows, OthersThanThoseThereAreRefusedWhereTheyAreSeen) {
                                                  {2, kFixedWidth})}}})
                     .Await(),
                 Fails(absl::StatusCode::kInvalidArgument, "none of the 11"));
+  }
+  for (const double rate : {-1.0, std::nan("")}) {
+    EXPECT_THAT(client
+                    ->Do({.row_gradients = {{.keys = Tensor::From<int64_t>({0}),
+                                             .gradients = Tensor::Zeros(
+                                                 {1, kFixedWidth}),
+                                             .rate = rate}}})
+                    .Await(),
+                Fails(absl::StatusCode::kInvalidArgument, "rate of table"));
   }
   ServerOptions options;
   options.tables = {FixedOptions(ops::AdamRule{})};

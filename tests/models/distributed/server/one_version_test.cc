@@ -98,7 +98,7 @@ class OneVersion : public ServerTest,
     std::vector<Tensor> all = pulled.rows;
     for (const ExchangeReply& shard : pulled.shards)
       all.push_back(shard.values);
-    const float first = all[0].data<float>()[0];
+    const float first = all[0].ToVector<float>()[0];
     return std::any_of(all.begin(), all.end(), [&](const Tensor& tensor) {
       const auto values = tensor.ToVector<float>();
       return std::any_of(values.begin(), values.end(),
@@ -331,7 +331,7 @@ TEST_P(OneVersionByRounds, ANewcomerStartsInOneRoundAtAllShards) {
   ASSERT_THAT(pulled, IsOk());
   EXPECT_FALSE(IsTorn(*pulled));
   EXPECT_THAT(Versions(*pulled), ElementsAre(2, 2, 2));
-  EXPECT_EQ(pulled->shards[0].values.data<float>()[0], 5);
+  EXPECT_EQ(pulled->shards[0].values.ToVector<float>()[0], 5);
 }
 
 }  // namespace

@@ -37,12 +37,17 @@ class ServerTest : public ::testing::Test {
   using Client = std::unique_ptr<dist::ServerClient>;
 
   explicit ServerTest(
-      const std::function<void(rpc::Registry&)>& add_types = nullptr)
-      : cluster_(4, [&](rpc::Registry& registry) {
-          dist::RegisterParameterServers(registry);
-          registry.AddFunction<&GiveDirectory>();
-          if (add_types != nullptr) add_types(registry);
-        }) {}
+      const std::function<void(rpc::Registry&)>& add_types = nullptr,
+      std::shared_ptr<rpc::FaultPlan> faults = nullptr)
+      : cluster_(
+            4,
+            [&](rpc::Registry& registry) {
+              dist::RegisterParameterServers(registry);
+              registry.AddFunction<&GiveDirectory>();
+              if (add_types != nullptr) add_types(registry);
+            },
+            TransportKind::kInProcess, {}, faults),
+        faults_(std::move(faults)) {}
   ~ServerTest() override { DirectoryToGive() = {}; }
 
   void Make(dist::ServerOptions options, Values values,
@@ -54,13 +59,13 @@ class ServerTest : public ::testing::Test {
     servers_ = *std::move(made);
     DirectoryToGive() = servers_->directory();
   }
-  Client Join(std::optional<int64_t> rank,
-              const std::string& worker = "alice") {
+  Client Join(std::optional<int64_t> rank, const std::string& worker = "alice",
+              const dist::ClientOptions& options = {}) {
     const auto directory =
         cluster_.at(worker).Async<&GiveDirectory>("alice").Await();
     EXPECT_THAT(directory, IsOk());
-    auto joined =
-        dist::ServerClient::Join(cluster_.at(worker), *directory, rank);
+    auto joined = dist::ServerClient::Join(cluster_.at(worker), *directory,
+                                           rank, options);
     EXPECT_THAT(joined, IsOk());
     return joined.ok() ? *std::move(joined) : nullptr;
   }
@@ -98,9 +103,14 @@ class ServerTest : public ::testing::Test {
     return tensors;
   }
 
+  rpc::FaultPlan& faults() { return *faults_; }  // if there is one
+
   TrainingCluster cluster_;
   Values values_;
   std::unique_ptr<dist::ParameterServers> servers_;
+
+ private:
+  const std::shared_ptr<rpc::FaultPlan> faults_;
 };
 
 // Runs each on a thread of its own.
