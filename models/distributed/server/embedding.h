@@ -54,8 +54,9 @@ class Embedding {
   // Optimizer::Step does this if anything was looked up in the context, and
   // TakeGradients was not called.
   Future<void> Step(const Context& ctx, const OtherStepSettings& settings = {});
-  // Returns these gradients instead, for a push by the caller: bulk-synchronous
-  // trainers may need one push for all tables and dense keys.
+  // Returns these gradients instead, as the context has them, for a push by the
+  // caller: bulk-synchronous trainers may need one push for all tables and
+  // dense keys.
   std::vector<RowGradients> TakeGradients(const Context& ctx);
 
  private:

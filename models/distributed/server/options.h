@@ -54,7 +54,8 @@ struct RowTableOptions {
   // 0: no limit.
   int64_t limit = 0;
   ops::StepRule rule = ops::SgdRule{};
-  // Rows lie in memory of the server's device, or always in that of its host.
+  // Rows lie in the memory of the server's device; if true, in that of its host
+  // even if the device is a GPU.
   bool in_host_memory = false;
   static constexpr auto Fields() {
     using T = RowTableOptions;
