@@ -139,7 +139,7 @@ class Record {
 
   std::vector<double> losses, seconds, perplexities;
   double waited_s = 0;
-  int64_t words = 0;  // of the first step
+  int64_t words = 0;     // of the first step
   int32_t trainers = 0;  // in the last step
 
  private:
@@ -198,10 +198,10 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
   Record record(variant, steps, options.task.optimizer.lr);
   ASSIGN_OR_RETURN(const auto training,
                    HybridTraining::Make(agent, crew, options));
-  RETURN_IF_ERROR(
-      TrainAll(agent, *training, steps,
-               TextColumns(texts.training, reading.columns).pieces(reading.length),
-               record));
+  RETURN_IF_ERROR(TrainAll(
+      agent, *training, steps,
+      TextColumns(texts.training, reading.columns).pieces(reading.length),
+      record));
   double seconds = 0;
   for (const double step : record.seconds) seconds += step;
   return Measurement{

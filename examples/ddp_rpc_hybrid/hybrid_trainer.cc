@@ -55,8 +55,8 @@ HybridTrainer::HybridTrainer(rpc::Agent& agent, const HybridTask& task,
       texts_(std::move(texts)),
       columns_(texts_.training, task.columns),
       rest_(OptionsOf(task, texts_, rank), lstm()),
-      optimizer_(std::make_unique<optim::Any>(rest_.Parameters(),
-                                              task.optimizer)) {}
+      optimizer_(
+          std::make_unique<optim::Any>(rest_.Parameters(), task.optimizer)) {}
 
 // A sample is a piece of one column, and a step takes that of all columns. The
 // servers wait for every trainer, so it joins them when the others wait for it.
@@ -67,6 +67,7 @@ absl::Status HybridTrainer::Join(const RRef<dist::ServerDirectory>& directory) {
       task_.columns * columns_.pieces(task_.length));
   options.batch = task_.columns;
   options.first_workers = task_.trainers;
+  options.only_joins = task_.begun;
   options.max_members = static_cast<int>(task_.columns);
   options.timeout = std::chrono::milliseconds(task_.timeout_ms);
   ASSIGN_OR_RETURN(training_, dist::ElasticTraining::Make(

@@ -38,19 +38,20 @@ struct HybridTask {
   int64_t columns = 40;               // of all trainers together
   int64_t length = 35;                // words of each column in a step
   std::vector<std::string> trainers;  // workers that begin; others may join
+  bool begun = false;                 // has taken steps: for those that join
   int64_t timeout_ms = 60'000;        // for calls among the trainers
 
   static constexpr auto Fields() {
     using T = HybridTask;
-    return std::tuple{&T::run,      &T::model,    &T::optimizer,
-                      &T::data,     &T::held_out, &T::columns,
-                      &T::length,   &T::trainers, &T::timeout_ms};
+    return std::tuple{&T::run,      &T::model,     &T::optimizer, &T::data,
+                      &T::held_out, &T::columns,   &T::length,    &T::trainers,
+                      &T::begun,    &T::timeout_ms};
   }
 };
 
 // A step of all trainers, as one of them tells it. Plain data.
 struct HybridStep {
-  int64_t step = 0;     // from 0
+  int64_t step = 0;  // from 0
   int32_t trainers = 0;
   double loss = 0;      // before the step, on the words of all trainers
   int64_t words = 0;    // that all have learnt from

@@ -64,9 +64,9 @@ absl::StatusOr<std::unique_ptr<HybridTraining>> HybridTraining::Make(
     rpc::Agent& agent, const Crew& crew, const Options& options) {
   std::unique_ptr<HybridTraining> made(
       new HybridTraining(agent, crew, options));
-  ASSIGN_OR_RETURN(made->servers_,
-                   dist::ParameterServers::Make(agent, crew.servers,
-                                                options.servers, {}));
+  ASSIGN_OR_RETURN(
+      made->servers_,
+      dist::ParameterServers::Make(agent, crew.servers, options.servers, {}));
   return made;
 }
 
@@ -78,9 +78,11 @@ HybridTraining::HybridTraining(rpc::Agent& agent, const Crew& crew,
                                      : crew.servers)),
       trainers_(
           agent,
-          [this, &agent, task = options.task](const std::string& worker) {
-            return rpc::Create<HybridTrainer>(
-                agent, worker, task, servers_->directory(), ranks_++);
+          [this, &agent,
+           task = options.task](const std::string& worker) mutable {
+            task.begun = next_ > 0;
+            return rpc::Create<HybridTrainer>(agent, worker, task,
+                                              servers_->directory(), ranks_++);
           },
           options.most_trainers, crew.servers) {}
 
@@ -151,9 +153,8 @@ absl::Status HybridTraining::Merge(const HybridStep& step,
     return absl::OkStatus();
   }
   if (step.step + 1 < next_) {
-    return absl::DataLossError(
-        absl::StrCat("all trainers that had the model of step ", next_,
-                     " are lost"));
+    return absl::DataLossError(absl::StrCat(
+        "all trainers that had the model of step ", next_, " are lost"));
   }
   if (!told_.has_value()) return absl::OkStatus();
   told_->seconds = std::max(told_->seconds, step.seconds);
@@ -189,10 +190,10 @@ absl::StatusOr<std::vector<R>> HybridTraining::OfEach(
 absl::StatusOr<double> HybridTraining::Perplexity() {
   ASSIGN_OR_RETURN(
       const std::vector<double> all,
-      OfEach<double>([](const RRef<HybridTrainer>& trainer, int64_t i,
-                        int64_t n) {
-        return trainer.Async<&HybridTrainer::Perplexity>(Patient(), i, n);
-      }));
+      OfEach<double>(
+          [](const RRef<HybridTrainer>& trainer, int64_t i, int64_t n) {
+            return trainer.Async<&HybridTrainer::Perplexity>(Patient(), i, n);
+          }));
   double sum = 0;
   for (const double perplexity : all) sum += std::log(perplexity);
   return std::exp(sum / static_cast<double>(all.size()));

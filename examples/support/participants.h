@@ -197,9 +197,8 @@ void Participants<T>::Drop(const rpc::WorkerInfo& worker,
                            const absl::Status& why) {
   ++lost_;
   last_loss_ = why;
-  std::erase_if(members_, [&](const Member& member) {
-    return member.worker == worker;
-  });
+  std::erase_if(members_,
+                [&](const Member& member) { return member.worker == worker; });
 }
 
 template <typename T>

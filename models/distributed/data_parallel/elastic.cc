@@ -64,9 +64,8 @@ bool ElasticTraining::IsLoss(const absl::Status& status) {
 ElasticTraining::~ElasticTraining() { handlers_->Close(options_.run); }
 
 absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(const Loss& loss) {
-  return TakeStep(
-      [&](Context*, const Share& share) { return loss(share); },
-      /*in_context=*/false);
+  return TakeStep([&](Context*, const Share& share) { return loss(share); },
+                  /*in_context=*/false);
 }
 
 absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(

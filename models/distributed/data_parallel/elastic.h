@@ -35,7 +35,7 @@ void RegisterElastic(rpc::Registry& registry);
 void AttachElastic(rpc::Agent& agent);
 
 struct ElasticOptions {
-  std::string run = "elastic";  // all options must be the same at all members
+  std::string run = "elastic";  // options are the same at all members
   // The samples of an epoch, in order, for all members together.
   std::shared_ptr<const data::Sampler> samples;
   int64_t batch = 0;  // samples per step, for all members together
@@ -43,6 +43,9 @@ struct ElasticOptions {
   // first step waits for all of them but for those that are lost. Else whoever
   // comes first begins at once.
   std::vector<std::string> first_workers{};
+  // This member, unlike others, begins no run: Make returns DataLoss if there
+  // is none, or it ends before it lets this one in.
+  bool only_joins = false;
   // With fewer members no step is taken; they wait for more. If this is more
   // than half of max_members, two parts of a partitioned cluster cannot both
   // continue.

@@ -46,9 +46,9 @@ class DdpRpcHybridProgram : public ::testing::Test {
                             const std::vector<std::string>& launch = {},
                             const OnOutput& on_output = nullptr) {
     const std::string program = testing::ProgramPath("ddp_rpc_hybrid");
-    std::vector<std::string> command = {
-        "baton-run", "--workers=" + std::to_string(workers),
-        "--worker_program=" + program};
+    std::vector<std::string> command = {"baton-run",
+                                        "--workers=" + std::to_string(workers),
+                                        "--worker_program=" + program};
     command.insert(command.end(), launch.begin(), launch.end());
     command.insert(command.end(), {"--", program});
     command.insert(command.end(), flags.begin(), flags.end());
@@ -137,8 +137,7 @@ TEST_F(DdpRpcHybridProgram, LearnsThoughATrainerIsKilledAndItsSuccessorJoins) {
       if (at == std::string::npos) return;
       seen = at + 1;
       if (state == kWhole) {
-        const pid_t trainer =
-            tools::WorkerOf(launcher.pid, TrainerIn(output));
+        const pid_t trainer = tools::WorkerOf(launcher.pid, TrainerIn(output));
         ASSERT_GT(trainer, 0);
         ::kill(trainer, SIGKILL);
         state = kKilled;
