@@ -74,7 +74,9 @@ absl::Status HybridTrainer::Join(const RRef<dist::ServerDirectory>& directory) {
                                   agent_, rest_, *optimizer_, options));
   ASSIGN_OR_RETURN(auto client,
                    dist::ServerClient::Join(agent_, directory, rank_));
-  ASSIGN_OR_RETURN(words_, dist::Embedding::Make(std::move(client), kWords));
+  ASSIGN_OR_RETURN(words_,
+                   dist::Embedding::Make(std::move(client), kWords,
+                                         {.step_awaits_trainers = true}));
   return absl::OkStatus();
 }
 

@@ -84,7 +84,7 @@ class SavedRounds {
           place = {.round = saved.step(),
                    .episodes = own.at(kEpisodes).ToVector<int64_t>().front(),
                    .last = {last.begin(), last.end()}};
-          return policy_.ImportState(state);
+          return Annotate(policy_.ImportState(state), saved.path());
         });
     if (!step.ok() && !absl::IsNotFound(step.status())) return step.status();
     return place;

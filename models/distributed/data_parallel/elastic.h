@@ -80,9 +80,11 @@ struct ElasticOptions {
 //
 // A loss may depend on calls of a context, for instance on rows of parameter
 // servers (server/embedding.h), which are stepped once for each step that
-// counts. Bulk-synchronous servers wait for all members, so each needs samples:
-// max_members is at most `batch` then, and a member joins the servers after
-// Make, before its first step.
+// counts. Servers that wait for all trainers wait for members that do not know
+// yet that it counts, and must not keep the others from telling them:
+//  - EmbeddingOptions::step_awaits_trainers is set.
+//  - max_members is at most `batch`, so that each member pushes in each step.
+//  - A member joins the servers after Make, before its first step.
 //
 // A member's own errors, and deadlines, end the run for all. DataLoss means
 // that no remaining member has the state. The optimizer must step only

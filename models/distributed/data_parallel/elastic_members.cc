@@ -175,7 +175,8 @@ absl::StatusOr<std::string> ElasticTraining::FindLeader() {
     }
   }
   if (!unknown.ok()) return absl::UnavailableError(unknown.message());
-  if (options_.only_joins) return absl::DataLossError("it has no member");
+  if (options_.only_joins)
+    return absl::DataLossError("nobody is left who has its state");
   if (!first.empty()) return first;
   return absl::UnavailableError("the worker that begins it has not come");
 }
