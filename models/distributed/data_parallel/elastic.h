@@ -83,7 +83,7 @@ struct ElasticOptions {
 // counts. Servers that wait for all trainers wait for members that do not know
 // yet that it counts, and must not keep the others from telling them:
 //  - EmbeddingOptions::step_awaits_trainers is set.
-//  - max_members is at most `batch`, so that each member pushes in each step.
+//  - max_members is at most the samples of each step, so that all members push.
 //  - A member joins the servers after Make, before its first step.
 //
 // A member's own errors, and deadlines, end the run for all. DataLoss means
@@ -152,7 +152,8 @@ class ElasticTraining {
         module_(module),
         optimizer_(optimizer),
         options_(std::move(options)),
-        handlers_(std::move(handlers)) {}
+        handlers_(std::move(handlers)),
+        begun_(options_.first_workers.empty()) {}
 
   // Membership (elastic_members.cc).
   absl::Status Enter();
@@ -203,8 +204,8 @@ class ElasticTraining {
   std::unique_ptr<DataParallel> parallel_;  // null until all members have
                                             // agreed
   Place place_;
-  bool begun_ = false;  // the first step no longer waits for first_workers
-  Done last_;           // the step before place_
+  bool begun_;  // the first step no longer waits for first_workers
+  Done last_;   // the step before place_
   int64_t ordered_epoch_ = -1;  // the epoch of order_
   std::vector<int64_t> order_;
   int64_t invited_ = 0;     // bytes of the invitation that all members know of
