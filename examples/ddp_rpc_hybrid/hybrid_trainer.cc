@@ -102,7 +102,6 @@ data::TokenBatch HybridTrainer::PieceOf(int64_t step) const {
   return columns_.Piece(step % columns_.pieces(task_.length), task_.length);
 }
 
-// [loss]
 absl::StatusOr<Variable> HybridTrainer::TrainingLoss(dist::Context& ctx,
                                                      const Share& share) {
   GoTo(share);
@@ -114,7 +113,6 @@ absl::StatusOr<Variable> HybridTrainer::TrainingLoss(dist::Context& ctx,
                    words_->Forward(ctx, own(piece.ids)).Await(kNoLimit));
   return Loss(rows, own(piece.targets));
 }
-// [end]
 
 Variable HybridTrainer::Loss(const Variable& rows, const Tensor& targets) {
   return rest_.decoder.Loss(Recur(rest_.dropout(rows)), targets);
@@ -135,10 +133,12 @@ absl::Status HybridTrainer::SetTraining(bool training) {
 absl::StatusOr<HybridStep> HybridTrainer::Step() {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
+  // [step]
   ASSIGN_OR_RETURN(const dist::ElasticTraining::Done done,
                    training_->Step([&](dist::Context& ctx, const Share& share) {
                      return TrainingLoss(ctx, share);
                    }));
+  // [end]
   return HybridStep{
       .step = done.step,
       .trainers = done.members,
