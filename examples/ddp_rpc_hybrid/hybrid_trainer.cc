@@ -70,8 +70,13 @@ absl::Status HybridTrainer::Join(const RRef<dist::ServerDirectory>& directory) {
   options.only_joins = task_.begun;
   options.max_members = static_cast<int>(task_.columns);
   options.timeout = std::chrono::milliseconds(task_.timeout_ms);
-  ASSIGN_OR_RETURN(training_, dist::ElasticTraining::Make(
-                                  agent_, rest_, *optimizer_, options));
+  auto training =
+      dist::ElasticTraining::Make(agent_, rest_, *optimizer_, options);
+  // A worker that was given up and is back has its former trainer until that
+  // one's calls end; then another try may succeed.
+  if (absl::IsAlreadyExists(training.status()))
+    return absl::UnavailableError(training.status().message());
+  ASSIGN_OR_RETURN(training_, std::move(training));
   ASSIGN_OR_RETURN(auto client,
                    dist::ServerClient::Join(agent_, directory, rank_));
   ASSIGN_OR_RETURN(words_,
