@@ -6,12 +6,11 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/str_join.h"
 #include "autograd/distributed/context.h"
 #include "autograd/tensors_of.h"
 #include "core/status.h"
+#include "models/data/sampler.h"
 #include "models/distributed/server/client.h"
-#include "rpc/collectives/process_group.h"
 
 namespace baton::examples {
 namespace {
@@ -24,10 +23,6 @@ WordModelOptions OptionsOf(const HybridTask& task, const WordTexts& texts,
   options.vocabulary = texts.vocabulary;
   options.seed += static_cast<uint64_t>(rank);
   return options;
-}
-
-int64_t Trainers(const HybridTask& task) {
-  return static_cast<int64_t>(task.trainers.size());
 }
 
 }  // namespace
@@ -53,48 +48,79 @@ absl::StatusOr<std::unique_ptr<HybridTrainer>> HybridTrainer::Make(
 
 HybridTrainer::HybridTrainer(rpc::Agent& agent, const HybridTask& task,
                              int64_t rank, WordTexts texts)
-    : WordTrainer(OptionsOf(task, texts, rank)),
+    : WordReader(OptionsOf(task, texts, rank)),
       agent_(agent),
       task_(task),
       rank_(rank),
       texts_(std::move(texts)),
-      columns_(texts_.training, task.columns * Trainers(task)),
-      rest_(OptionsOf(task, texts_, rank), lstm()) {}
+      columns_(texts_.training, task.columns),
+      rest_(OptionsOf(task, texts_, rank), lstm()),
+      optimizer_(
+          std::make_unique<optim::Any>(rest_.Parameters(), task.optimizer)) {}
 
+// A sample is a piece of one column, and a step takes that of all columns. The
+// servers wait for every trainer, so it joins them when the others wait for it.
 absl::Status HybridTrainer::Join(const RRef<dist::ServerDirectory>& directory) {
-  rpc::GroupOptions options;
-  options.name = absl::StrJoin(task_.trainers, "+");
-  options.members = task_.trainers;
+  dist::ElasticOptions options;
+  options.run = task_.run;
+  options.samples = std::make_shared<data::SequentialSampler>(
+      task_.columns * columns_.pieces(task_.length));
+  options.batch = task_.columns;
+  options.first_workers = task_.trainers;
+  options.only_joins = task_.begun;
+  options.max_members = static_cast<int>(task_.columns);
   options.timeout = std::chrono::milliseconds(task_.timeout_ms);
-  ASSIGN_OR_RETURN(
-      auto group,
-      rpc::ProcessGroup::Make(agent_, options).Await(options.timeout));
-  ASSIGN_OR_RETURN(parallel_,
-                   dist::DataParallel::Make(rest_, std::move(group)));
+  auto training =
+      dist::ElasticTraining::Make(agent_, rest_, *optimizer_, options);
+  // A worker that was given up and is back has its former trainer until that
+  // one's calls end; then another try may succeed.
+  if (absl::IsAlreadyExists(training.status()))
+    return absl::UnavailableError(training.status().message());
+  ASSIGN_OR_RETURN(training_, std::move(training));
   ASSIGN_OR_RETURN(auto client,
                    dist::ServerClient::Join(agent_, directory, rank_));
-  ASSIGN_OR_RETURN(words_, dist::Embedding::Make(std::move(client), kWords));
-  optimizer_ =
-      std::make_unique<optim::Any>(rest_.Parameters(), task_.optimizer);
+  ASSIGN_OR_RETURN(words_,
+                   dist::Embedding::Make(std::move(client), kWords,
+                                         {.step_awaits_trainers = true}));
   return absl::OkStatus();
+}
+
+void HybridTrainer::GoTo(const Share& share) {
+  const Read next{.step = share.step,
+                  .begin = share.samples.front() % task_.columns,
+                  .end = share.samples.back() % task_.columns + 1,
+                  .before = {}};
+  const bool same = next.begin == last_.begin && next.end == last_.end;
+  const bool first = share.samples.front() < task_.columns;
+  if (first || !same) {
+    Rewind();
+  } else if (next.step == last_.step) {
+    ImportState(last_.before);
+  } else if (next.step != last_.step + 1) {
+    Rewind();
+  }
+  last_ = next;
+  last_.before = ExportState();
+}
+
+data::TokenBatch HybridTrainer::PieceOf(int64_t step) const {
+  return columns_.Piece(step % columns_.pieces(task_.length), task_.length);
+}
+
+absl::StatusOr<Variable> HybridTrainer::TrainingLoss(dist::Context& ctx,
+                                                     const Share& share) {
+  GoTo(share);
+  const auto own = [&](const Tensor& all) {
+    return all.Slice(1, last_.begin, last_.end).Contiguous();
+  };
+  const data::TokenBatch piece = PieceOf(share.step);
+  ASSIGN_OR_RETURN(const Variable rows,
+                   words_->Forward(ctx, own(piece.ids)).Await(kNoLimit));
+  return Loss(rows, own(piece.targets));
 }
 
 Variable HybridTrainer::Loss(const Variable& rows, const Tensor& targets) {
   return rest_.decoder.Loss(Recur(rest_.dropout(rows)), targets);
-}
-
-absl::StatusOr<double> HybridTrainer::TrainStep(const data::TokenBatch& piece) {
-  dist::Context ctx(agent_);
-  ASSIGN_OR_RETURN(const Variable rows,
-                   words_->Forward(ctx, piece.ids).Await(kNoLimit));
-  const Variable loss = Loss(rows, piece.targets);
-  optimizer_->ZeroGrad();
-  RETURN_IF_ERROR(parallel_->Backward(ctx, loss));
-  // The servers step their rows while the rest is stepped here.
-  const Future<void> pushed = ctx.StepOthers();
-  optimizer_->Step();
-  RETURN_IF_ERROR(pushed.Await(kNoLimit));
-  return loss.tensor().Item();
 }
 
 absl::StatusOr<double> HybridTrainer::LossOf(const data::TokenBatch& piece) {
@@ -109,41 +135,31 @@ absl::Status HybridTrainer::SetTraining(bool training) {
   return absl::OkStatus();
 }
 
-data::TokenBatch HybridTrainer::OwnColumns(
-    const data::TokenBatch& piece) const {
-  const int64_t begin = rank_ * task_.columns;
-  const auto own = [&](const Tensor& all) {
-    return all.Slice(1, begin, begin + task_.columns).Contiguous();
-  };
-  return {.ids = own(piece.ids), .targets = own(piece.targets)};
-}
-
 absl::StatusOr<HybridStep> HybridTrainer::Step() {
-  const int64_t number = step_ % columns_.pieces(task_.length);
-  if (number == 0) Rewind();
-  const data::TokenBatch piece =
-      OwnColumns(columns_.Piece(number, task_.length));
-  const double waited = parallel_->figures().waited_s;
-  const absl::StatusOr<double> loss =
-      CatchErrors([&] { return TrainStep(piece); });
-  if (!loss.ok()) {
-    // The others may be waiting for this one's gradients.
-    rpc::ProcessGroup& group = parallel_->group();
-    if (group.status().ok()) group.Abort(loss.status());
-    return loss.status();
-  }
-  ++step_;
-  return HybridStep{.loss = *loss,
-                    .words = piece.targets.numel(),
-                    .waited_s = parallel_->figures().waited_s - waited};
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  // [step]
+  ASSIGN_OR_RETURN(const dist::ElasticTraining::Done done,
+                   training_->Step([&](dist::Context& ctx, const Share& share) {
+                     return TrainingLoss(ctx, share);
+                   }));
+  // [end]
+  return HybridStep{
+      .step = done.step,
+      .trainers = done.members,
+      .loss = done.loss,
+      .words = PieceOf(done.step).targets.numel(),
+      .seconds = std::chrono::duration<double>(Clock::now() - begin).count(),
+      .waited_s = done.waited_s};
 }
 
 // Afterwards an epoch begins anew.
-absl::StatusOr<double> HybridTrainer::Perplexity() {
-  const int64_t share = texts_.held_out.numel() / Trainers(task_);
+absl::StatusOr<double> HybridTrainer::Perplexity(int64_t part, int64_t parts) {
+  const int64_t share = texts_.held_out.numel() / parts;
   return PerplexityOf(
-      *this, texts_.held_out.Slice(0, rank_ * share, (rank_ + 1) * share),
-      {.columns = task_.columns, .length = task_.length});
+      *this, texts_.held_out.Slice(0, part * share, (part + 1) * share),
+      {.columns = std::max<int64_t>(1, task_.columns / parts),
+       .length = task_.length});
 }
 
 std::vector<Tensor> HybridTrainer::Parameters() const {

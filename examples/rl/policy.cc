@@ -10,13 +10,16 @@
 #include "autograd/functions/loss.h"
 #include "autograd/functions/reduce.h"
 #include "autograd/variable.h"
+#include "core/checkpoint.h"
 #include "core/ops/indexing.h"
 #include "core/ops/softmax.h"
+#include "core/status.h"
 
 namespace baton::examples {
 namespace {
 
 constexpr double kLeastDeviation = 1e-6;
+constexpr char kNetwork[] = "network", kOptimizer[] = "optimizer";
 
 std::vector<int64_t> WidthsOf(const PolicyOptions& options) {
   std::vector<int64_t> widths = {CartPole::kNumbers};
@@ -99,6 +102,22 @@ double Policy::Learn(const std::vector<Episode>& episodes) {
   loss.Backward();
   optimizer_.Step();
   return loss.tensor().Item();
+}
+
+NamedTensors Policy::ExportState() {
+  const MutexLock lock(mutex_);
+  NamedTensors weights;
+  for (const auto& [name, tensor] : network_.StateDict())
+    weights.emplace(name, tensor.Clone());
+  NamedTensors state = AsPart(kNetwork, weights);
+  state.merge(AsPart(kOptimizer, optimizer_.ExportState()));
+  return state;
+}
+
+absl::Status Policy::ImportState(const NamedTensors& state) {
+  const MutexLock lock(mutex_);
+  RETURN_IF_ERROR(network_.LoadStateDict(PartOf(state, kNetwork)));
+  return optimizer_.ImportState(PartOf(state, kOptimizer));
 }
 
 }  // namespace baton::examples

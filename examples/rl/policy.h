@@ -7,8 +7,10 @@
 #include <tuple>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "core/mutex.h"
 #include "core/random.h"
+#include "core/safetensors.h"
 #include "core/tensor.h"
 #include "examples/rl/cart_pole.h"
 #include "models/mlp.h"
@@ -55,6 +57,11 @@ class Policy {
   std::vector<int32_t> Choose(const std::vector<Observation>& observations);
   // Takes one optimizer step on all episodes together; returns the loss.
   double Learn(const std::vector<Episode>& episodes);
+
+  // The weights and the optimizer's state, in copies. ImportState returns
+  // InvalidArgument if they are not those of such a policy.
+  NamedTensors ExportState();
+  absl::Status ImportState(const NamedTensors& state);
 
  private:
   const PolicyOptions options_;

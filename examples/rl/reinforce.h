@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "examples/rl/policy.h"
 #include "examples/rl/policy_agent.h"
+#include "examples/support/saving.h"
 #include "rpc/agent.h"
 
 namespace baton::examples {
@@ -23,6 +24,7 @@ struct ReinforceOptions {
   int64_t episodes = 16;  // in a round; one optimizer step learns from them
   int64_t rounds = 200;   // at most
   double goal = 475;      // mean reward of the last kLastEpisodes
+  Saving saving{};        // a round is a step and, without `every`, an epoch
 };
 inline constexpr size_t kLastEpisodes = 100;
 
@@ -30,6 +32,7 @@ inline constexpr size_t kLastEpisodes = 100;
 struct Round {
   int64_t number = 0;      // from 1
   int64_t episodes = 0;    // all so far
+  int64_t played = 0;      // episodes of the round
   int64_t observers = 0;   // that played in the round
   int64_t lost = 0;        // number of observers so far
   double reward = 0;       // mean of the round
@@ -45,13 +48,16 @@ struct ServiceFigures {
 };
 
 struct Trained {
-  bool solved = false;  // has reached the goal
+  bool solved = false;       // has reached the goal
+  int64_t resumed_from = 0;  // the round before the first of these
   std::vector<Round> rounds;
   ServiceFigures figures;
 };
 
 // Trains until the goal is reached or the rounds are over, and calls `on_round`
-// after each round. Unavailable if no observer is left.
+// after each round; saves rounds and resumes from them as options.saving says.
+// Unavailable if no observer is left, FailedPrecondition if a resumed training
+// has had its rounds.
 absl::StatusOr<Trained> Reinforce(
     rpc::Agent& agent, const ReinforceOptions& options,
     const std::function<void(const Round&)>& on_round);

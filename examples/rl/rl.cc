@@ -25,7 +25,10 @@
 #include "examples/support/measurement.h"
 #include "examples/support/number_flags.h"
 #include "examples/support/optimizer_flags.h"
+#include "examples/support/saving.h"
+#include "examples/support/saving_flags.h"
 #include "examples/support/training_log.h"
+#include "examples/support/unused_flags.h"
 #include "rpc/spares.h"
 #include "tools/cluster_main.h"
 #include "tools/command_line.h"
@@ -56,7 +59,8 @@ namespace {
 constexpr char kAbout[] =
     "Learns to balance a pole: the workers play, and ask the trainer for "
     "every\n"
-    "action. Workers may be lost and join meanwhile.\n"
+    "action. Workers may be lost and join meanwhile. Each round, or each\n"
+    "--save_every, is saved into --checkpoint_dir.\n"
     "Default: --optimizer=adam --lr=0.02.";
 
 absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
@@ -75,6 +79,7 @@ absl::StatusOr<ReinforceOptions> OptionsFor(const std::string& inference) {
                    OptimizerFromFlags(options.policy.optimizer));
   options.policy.gamma = absl::GetFlag(FLAGS_gamma);
   options.policy.seed = options.seed;
+  ASSIGN_OR_RETURN(options.saving, SavingFromFlags());
   return options;
 }
 
@@ -83,6 +88,12 @@ absl::Status CheckFlags() {
   for (const std::string& inference : absl::GetFlag(FLAGS_inference))
     RETURN_IF_ERROR(OptionsFor(inference).status());
   RETURN_IF_ERROR(tools::AtLeast(0, FLAGS_requests));
+  if (!IsDefault("weights"))
+    return tools::WrongFlag("weights", "is of no use here");
+  if (absl::GetFlag(FLAGS_requests) > 0)
+    RETURN_IF_ERROR(CheckUnused({"checkpoint_dir"}, "requests"));
+  if (!IsDefault("checkpoint_dir") && absl::GetFlag(FLAGS_inference).size() > 1)
+    return tools::WrongFlag("inference", "must be one with --checkpoint_dir");
   return NumbersOf(FLAGS_observers, 0).status();
 }
 
@@ -90,9 +101,9 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
                                   const std::string& inference,
                                   std::vector<Curve>& curves) {
   ASSIGN_OR_RETURN(const ReinforceOptions options, OptionsFor(inference));
+  RETURN_IF_ERROR(PrepareToSave(options.saving));
   Curve shown{.name = inference};
   TrainingLog log(inference, "episodes", options.policy.optimizer.lr);
-  int64_t told = 0;  // the last episodes that were printed
   ASSIGN_OR_RETURN(
       const Trained trained, Reinforce(agent, options, [&](const Round& round) {
         std::fprintf(stderr,
@@ -103,19 +114,22 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent,
                      round.last_reward, static_cast<int>(round.observers));
         shown.x.push_back(static_cast<double>(round.episodes));
         shown.y.push_back(round.last_reward);
-        log.Add(round.number,
-                round.episodes - std::exchange(told, round.episodes),
+        log.Add(round.number, round.played,
                 {{"loss", round.loss}, {"reward", round.reward}});
       }));
   curves.push_back(shown);
   const Round& last = trained.rounds.back();
   Measurement measured = ServiceMeasurement(inference, trained.figures);
   measured.loss = last.loss;
-  const std::vector<Detail> details = {
-      {"solved", trained.solved},    {"reward", last.last_reward},
-      {"rounds", last.number},       {"episodes", last.episodes},
-      {"observers", last.observers}, {"lost_observers", last.lost},
-      {"episodes_until", shown.x},   {"rewards", shown.y}};
+  const std::vector<Detail> details = {{"solved", trained.solved},
+                                       {"reward", last.last_reward},
+                                       {"rounds", last.number},
+                                       {"episodes", last.episodes},
+                                       {"observers", last.observers},
+                                       {"lost_observers", last.lost},
+                                       {"resumed_from", trained.resumed_from},
+                                       {"episodes_until", shown.x},
+                                       {"rewards", shown.y}};
   measured.details.insert(measured.details.end(), details.begin(),
                           details.end());
   return measured;

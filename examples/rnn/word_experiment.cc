@@ -132,20 +132,20 @@ absl::StatusOr<WordResult> TrainOnWords(
   }
 }
 
-absl::StatusOr<double> PerplexityOf(WordTrainer& trainer, const Tensor& words,
+absl::StatusOr<double> PerplexityOf(WordReader& reader, const Tensor& words,
                                     const Reading& reading) {
   const TextColumns columns(words, reading.columns);
-  RETURN_IF_ERROR(trainer.SetTraining(false));
-  trainer.Rewind();
+  RETURN_IF_ERROR(reader.SetTraining(false));
+  reader.Rewind();
   double sum = 0;
   int64_t read = 0;
   for (int64_t i = 0; i < columns.pieces(reading.length); ++i) {
     const data::TokenBatch piece = columns.Piece(i, reading.length);
-    ASSIGN_OR_RETURN(const double loss, trainer.LossOf(piece));
+    ASSIGN_OR_RETURN(const double loss, reader.LossOf(piece));
     sum += loss * static_cast<double>(piece.targets.numel());
     read += piece.targets.numel();
   }
-  RETURN_IF_ERROR(trainer.SetTraining(true));
+  RETURN_IF_ERROR(reader.SetTraining(true));
   return std::exp(sum / static_cast<double>(read));
 }
 

@@ -47,7 +47,7 @@ absl::StatusOr<WordResult> TrainOnWords(
     const std::function<void(double loss, int64_t words)>& on_step);
 
 // Returns the exponential of the mean loss over all words.
-absl::StatusOr<double> PerplexityOf(WordTrainer& trainer, const Tensor& words,
+absl::StatusOr<double> PerplexityOf(WordReader& reader, const Tensor& words,
                                     const Reading& reading);
 
 }  // namespace baton::examples

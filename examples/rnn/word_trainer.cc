@@ -143,26 +143,26 @@ class RemoteWordTrainer final : public WordTrainer {
 
 }  // namespace
 
-WordTrainer::WordTrainer(const WordModelOptions& options)
+WordReader::WordReader(const WordModelOptions& options)
     : generator_(options.SeedOf(WordModelOptions::Part::kLstm)),
       lstm_(std::make_shared<nn::LSTM>(
           options.width, options.width, generator_,
           nn::RnnOptions{.layers = options.layers})) {}
 
-Variable WordTrainer::Recur(const Variable& x) {
+Variable WordReader::Recur(const Variable& x) {
   const nn::RecurrentModule::Output out = lstm_->Run(x, state_);
   state_ = {.h = out.last.h.Detach(), .c = out.last.c.Detach()};
   return out.y;
 }
 
-NamedTensors WordTrainer::ExportState() const {
+NamedTensors WordReader::ExportState() const {
   NamedTensors state;
   if (state_.h.defined())
     state = {{"h", state_.h.tensor()}, {"c", state_.c.tensor()}};
   return state;
 }
 
-void WordTrainer::ImportState(const NamedTensors& state) {
+void WordReader::ImportState(const NamedTensors& state) {
   Rewind();
   const auto h = state.find("h"), c = state.find("c");
   if (h == state.end() || c == state.end()) return;

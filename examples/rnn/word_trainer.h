@@ -34,32 +34,25 @@ struct WordTraining {
   double clip_norm = optim::Clip::kNone;  // of all gradients together
 };
 
-// Trains a language model over words, whose LSTM is in this process. It reads
-// columns piece by piece, each from the state after the one before; no gradient
-// flows through that state (truncated back-propagation through time). Confined
-// to one thread.
-class WordTrainer {
+// A language model over words, whose LSTM is in this process. It reads columns
+// piece by piece, each from the state after the one before; no gradient flows
+// through that state (truncated back-propagation through time). Confined to one
+// thread.
+class WordReader {
  public:
-  virtual ~WordTrainer() = default;
+  virtual ~WordReader() = default;
 
   // Starts from the initial state: the next piece is the first one.
   void Rewind() { state_ = {}; }
   // Returns the state after the last piece.
   NamedTensors ExportState() const;
   void ImportState(const NamedTensors& state);
-  // Learns from a piece; returns the loss before the update.
-  virtual absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) = 0;
   // Returns the loss of a piece without learning.
   virtual absl::StatusOr<double> LossOf(const data::TokenBatch& piece) = 0;
   virtual absl::Status SetTraining(bool training) = 0;
-  // Returns a checkpointer of weights, optimizer and the random numbers of
-  // dropout, which must not outlive this object. Unimplemented if the whole
-  // model is in this process.
-  virtual absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
-      const CheckpointOptions& options);
 
  protected:
-  explicit WordTrainer(const WordModelOptions& options);
+  explicit WordReader(const WordModelOptions& options);
   const std::shared_ptr<nn::LSTM>& lstm() const { return lstm_; }
   Variable Recur(const Variable& x);  // [T, N, width] -> [T, N, width]
 
@@ -67,6 +60,21 @@ class WordTrainer {
   Generator generator_;
   const std::shared_ptr<nn::LSTM> lstm_;
   nn::RnnState state_;
+};
+
+// One that learns. Confined to one thread.
+class WordTrainer : public WordReader {
+ public:
+  // Learns from a piece; returns the loss before the update.
+  virtual absl::StatusOr<double> TrainStep(const data::TokenBatch& piece) = 0;
+  // Returns a checkpointer of weights, optimizer and the random numbers of
+  // dropout, which must not outlive this object. Unimplemented if the whole
+  // model is in this process.
+  virtual absl::StatusOr<std::unique_ptr<dist::Checkpointer>> MakeCheckpointer(
+      const CheckpointOptions& options);
+
+ protected:
+  using WordReader::WordReader;
 };
 
 // Makes a trainer with the whole model in this process.

@@ -126,6 +126,9 @@ class Participants {
       const std::vector<Present>& present,
       const std::function<Future<R>(const RRef<T>& rref, size_t i)>& call);
 
+  // Counts a worker as lost during a call, and drops what is on it.
+  void Drop(const rpc::WorkerInfo& worker, const absl::Status& why);
+
   int64_t lost() const { return lost_; }  // number, during calls so far
   const absl::Status& last_loss() const { return last_loss_; }
 
@@ -190,6 +193,15 @@ auto Participants<T>::Muster(Wait wait)
 }
 
 template <typename T>
+void Participants<T>::Drop(const rpc::WorkerInfo& worker,
+                           const absl::Status& why) {
+  ++lost_;
+  last_loss_ = why;
+  std::erase_if(members_,
+                [&](const Member& member) { return member.worker == worker; });
+}
+
+template <typename T>
 template <typename R>
 absl::StatusOr<std::vector<std::optional<R>>> Participants<T>::CallAll(
     const std::vector<Present>& present,
@@ -204,11 +216,7 @@ absl::StatusOr<std::vector<std::optional<R>>> Participants<T>::CallAll(
     if (result.ok()) {
       given[i] = *std::move(result);
     } else if (IsLoss(result.status())) {
-      ++lost_;
-      last_loss_ = result.status();
-      std::erase_if(members_, [&](const Member& member) {
-        return member.worker == present[i].worker;
-      });
+      Drop(present[i].worker, result.status());
     } else {
       wrong.Update(result.status());
     }

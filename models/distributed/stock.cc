@@ -5,6 +5,7 @@
 
 #include "autograd/distributed/context.h"
 #include "models/distributed/checkpoint.h"
+#include "models/distributed/data_parallel/elastic.h"
 #include "models/distributed/devices.h"
 #include "models/distributed/module.h"
 #include "models/distributed/pipeline.h"
@@ -30,11 +31,13 @@ void RegisterStock(rpc::Registry& registry) {
   RegisterOptimizers(registry);
   RegisterParameterServers(registry);
   rpc::RegisterCollectives(registry);
+  RegisterElastic(registry);
 }
 
 void AttachStock(rpc::Agent& agent) {
   Attach(agent);
   rpc::AttachCollectives(agent);
+  AttachElastic(agent);
 }
 
 }  // namespace baton::dist

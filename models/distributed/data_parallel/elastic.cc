@@ -4,6 +4,7 @@
 #include "models/distributed/data_parallel/elastic.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,9 @@
 
 namespace baton::dist {
 namespace {
+
+// A member that waits for servers looks after its group at this interval.
+constexpr std::chrono::milliseconds kLook{50};
 
 constexpr char kBuffer[] = "buffer:", kGenerator[] = "generator:";
 
@@ -60,49 +64,106 @@ bool ElasticTraining::IsLoss(const absl::Status& status) {
 ElasticTraining::~ElasticTraining() { handlers_->Close(options_.run); }
 
 absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(const Loss& loss) {
+  return TakeStep([&](Context*, const Share& share) { return loss(share); },
+                  /*in_context=*/false);
+}
+
+absl::StatusOr<ElasticTraining::Done> ElasticTraining::Step(
+    const ContextLoss& loss) {
+  return TakeStep(
+      [&](Context* ctx, const Share& share) { return loss(*ctx, share); },
+      /*in_context=*/true);
+}
+
+absl::StatusOr<ElasticTraining::Done> ElasticTraining::TakeStep(
+    const AnyLoss& loss, bool in_context) {
   for (;;) {
     RETURN_IF_ERROR(CatchErrors([&] { return Settle(); }));
-    const nn::StateMap before = Undoable();
-    auto done = CatchErrors([&] { return TryStep(loss); });
-    if (done.ok()) return done;
-    RETURN_IF_ERROR(CatchErrors([&] { return Undo(before); }));
-    if (IsLoss(done.status()) && !group_->status().ok()) continue;
-    // The others wait for gradients that this member will not send. The abort
-    // ends their wait and says that this member is still there.
-    group_->Abort(absl::AbortedError(
-        absl::StrCat("elastic training: ", done.status().message())));
-    return done.status();
+    const int64_t step = place_.step;
+    const absl::Status tried = CatchErrors([&] {
+      std::optional<Context> ctx;
+      if (in_context) ctx.emplace(agent_);
+      return TakeOrUndo(loss, in_context ? &*ctx : nullptr);
+    });
+    if (!tried.ok()) {
+      // The others wait for gradients that this member will not send. The abort
+      // ends their wait and says that this member is still there.
+      group_->Abort(absl::AbortedError(
+          absl::StrCat("elastic training: ", tried.message())));
+      return tried;
+    }
+    if (place_.step > step) return last_;
   }
 }
 
-absl::StatusOr<ElasticTraining::Done> ElasticTraining::TryStep(
-    const Loss& loss) {
+absl::Status ElasticTraining::TakeOrUndo(const AnyLoss& loss, Context* ctx) {
+  const nn::StateMap before = Undoable();
+  Future<void> others;
+  const absl::Status tried =
+      CatchErrors([&] { return TryStep(loss, ctx, others); });
+  if (!tried.ok()) {
+    RETURN_IF_ERROR(Undo(before));
+    if (!IsLoss(tried) || group_->status().ok()) return tried;
+    const int64_t step = place_.step;
+    RETURN_IF_ERROR(Mend());
+    if (place_.step == step) return absl::OkStatus();
+    // It counts for another member, which had the loss of this one: so backward
+    // has ended here, and the context has all gradients.
+    if (ctx != nullptr) others = ctx->StepOthers();
+  }
+  return others.valid() ? AwaitOthers(others) : absl::OkStatus();
+}
+
+absl::Status ElasticTraining::TryStep(const AnyLoss& loss, Context* ctx,
+                                      Future<void>& others) {
   const int64_t all = std::min<int64_t>(
       options_.batch, static_cast<int64_t>(Order().size()) - place_.sample);
   const Share share{place_.step, place_.epoch, OwnSamples(all)};
   const double part =
       static_cast<double>(share.samples.size()) / static_cast<double>(all);
+  const double waited = parallel_->figures().waited_s;
   Tensor sums = Tensor::Zeros({2}, {.dtype = DType::kF64});
   optimizer_.ZeroGrad();
-  std::vector<Variable> outputs;  // empty if other members have all samples
+  Variable output;  // undefined if other members have all samples
   if (!share.samples.empty()) {
-    Variable own = loss(share);
+    ASSIGN_OR_RETURN(const Variable own, loss(ctx, share));
     sums.data<double>()[0] = own.tensor().Item() * part;
     // Reducing weights members equally, but samples must count equally.
     const double weight = part * group_->size();
-    outputs.push_back(weight == 1.0 ? own : autograd::MulScalar(own, weight));
+    output = weight == 1.0 ? own : autograd::MulScalar(own, weight);
   }
   sums.data<double>()[1] = static_cast<double>(DraftInvitation());
-  RETURN_IF_ERROR(parallel_->Backward(outputs, {}));
+  RETURN_IF_ERROR(BackwardFrom(output, ctx));
   RETURN_IF_ERROR(group_->AllReduce(sums).Await(kNoLimit));
   // From here on the step counts, because other members may already have
   // committed it.
+  if (ctx != nullptr) others = ctx->StepOthers();
   optimizer_.Step();
-  const Done done{place_.step, place_.epoch, group_->size(),
-                  sums.data<double>()[0]};
+  last_ = {.step = place_.step,
+           .epoch = place_.epoch,
+           .members = group_->size(),
+           .loss = sums.data<double>()[0],
+           .waited_s = parallel_->figures().waited_s - waited};
   invited_ = static_cast<int64_t>(sums.data<double>()[1]);
   Advance(all);
-  return done;
+  return absl::OkStatus();
+}
+
+absl::Status ElasticTraining::BackwardFrom(const Variable& output,
+                                           Context* ctx) {
+  if (!output.defined()) return parallel_->Backward({}, {});
+  return ctx == nullptr ? parallel_->Backward(output)
+                        : parallel_->Backward(*ctx, output);
+}
+
+// Servers that wait for all members also wait for those that have lost this
+// step's outcome with a member, and these wait here for the others.
+absl::Status ElasticTraining::AwaitOthers(const Future<void>& others) {
+  while (!others.ready()) {
+    (void)others.Await(kLook);
+    if (!others.ready() && !group_->status().ok()) RETURN_IF_ERROR(Mend());
+  }
+  return others.Await();
 }
 
 // Shares differ by at most one sample, and the first ranks have the larger

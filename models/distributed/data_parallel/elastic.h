@@ -8,11 +8,15 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "autograd/distributed/context.h"
 #include "autograd/variable.h"
+#include "core/future.h"
 #include "models/data/sampler.h"
 #include "models/distributed/data_parallel/data_parallel.h"
 #include "models/distributed/data_parallel/elastic_handlers.h"
@@ -31,10 +35,17 @@ void RegisterElastic(rpc::Registry& registry);
 void AttachElastic(rpc::Agent& agent);
 
 struct ElasticOptions {
-  std::string run = "elastic";  // all options must be the same at all members
+  std::string run = "elastic";  // options are the same at all members
   // The samples of an epoch, in order, for all members together.
   std::shared_ptr<const data::Sampler> samples;
   int64_t batch = 0;  // samples per step, for all members together
+  // If given: the first of these workers that is there begins the run, and the
+  // first step waits for all of them but for those that are lost. Else whoever
+  // comes first begins at once.
+  std::vector<std::string> first_workers{};
+  // This member, unlike others, begins no run: Make returns DataLoss if there
+  // is none, or it ends before it lets this one in.
+  bool only_joins = false;
   // With fewer members no step is taken; they wait for more. If this is more
   // than half of max_members, two parts of a partitioned cluster cannot both
   // continue.
@@ -67,6 +78,14 @@ struct ElasticOptions {
 // share), training continues as if nobody had joined or left. Each member has
 // its own generators.
 //
+// A loss may depend on calls of a context, for instance on rows of parameter
+// servers (server/embedding.h), which are stepped once for each step that
+// counts. Servers that wait for all trainers wait for members that do not know
+// yet that it counts, and must not keep the others from telling them:
+//  - EmbeddingOptions::step_awaits_trainers is set.
+//  - max_members is at most the samples of each step, so that all members push.
+//  - A member joins the servers after Make, before its first step.
+//
 // A member's own errors, and deadlines, end the run for all. DataLoss means
 // that no remaining member has the state. The optimizer must step only
 // parameters of the module. Agent, module and optimizer must outlive this.
@@ -82,12 +101,19 @@ class ElasticTraining {
   // Returns the mean loss of a share's samples. It is called again, possibly
   // with other samples, if a member is lost during the step.
   using Loss = std::function<Variable(const Share& share)>;
-  // The result of a step; the same at all members.
+  // The same through the calls of a context, of which each try has its own.
+  using ContextLoss =
+      std::function<absl::StatusOr<Variable>(Context& ctx, const Share& share)>;
+  // The result of a step; the same at all members but for the time.
   struct Done {
     int64_t step = 0;
     int64_t epoch = 0;
-    int members = 0;
-    double loss = 0;  // mean over the step's samples
+    int32_t members = 0;
+    double loss = 0;      // mean over the step's samples
+    double waited_s = 0;  // here, for the others' gradients, after backward
+    static constexpr auto Fields() {
+      return std::tuple{&Done::step, &Done::epoch, &Done::members, &Done::loss};
+    }
   };
 
   // Begins the run, or joins one that others have begun, between two of their
@@ -99,6 +125,10 @@ class ElasticTraining {
 
   // Takes one step with the present members; first admits waiting newcomers.
   absl::StatusOr<Done> Step(const Loss& loss);
+  // Returns when the context has stepped what is not here
+  // (Context::StepOthers). If members are lost while this waits, it helps the
+  // others to complete or to undo the step.
+  absl::StatusOr<Done> Step(const ContextLoss& loss);
 
   // These return the numbers of the next step.
   int64_t step() const { return place_.step; }
@@ -122,15 +152,20 @@ class ElasticTraining {
         module_(module),
         optimizer_(optimizer),
         options_(std::move(options)),
-        handlers_(std::move(handlers)) {}
+        handlers_(std::move(handlers)),
+        begun_(options_.first_workers.empty()) {}
 
   // Membership (elastic_members.cc).
   absl::Status Enter();
   absl::Status TryToEnter(Clock::time_point deadline);
   absl::StatusOr<std::string> FindLeader();
+  bool MayBegin(const std::string& worker) const;
   absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> MakeGroup(
       const std::string& name, const std::vector<rpc::WorkerInfo>& members);
+  absl::Status Mend();
   absl::Status Settle();
+  // Whether those of ElasticOptions::first_workers that are there are members.
+  bool FirstAreIn() const;
   absl::Status AwaitEnough(Clock::time_point deadline);
   absl::Status Shrink();
   absl::Status Grow();
@@ -141,8 +176,16 @@ class ElasticTraining {
   absl::Status Agree();
   absl::Status TakeState(int from);
 
-  // Steps (elastic.cc).
-  absl::StatusOr<Done> TryStep(const Loss& loss);
+  // Steps (elastic.cc). Without a context, `ctx` is null.
+  using AnyLoss =
+      std::function<absl::StatusOr<Variable>(Context* ctx, const Share& share)>;
+  absl::StatusOr<Done> TakeStep(const AnyLoss& loss, bool in_context);
+  // Returns OK without a step if it must be repeated.
+  absl::Status TakeOrUndo(const AnyLoss& loss, Context* ctx);
+  // Begins what the context steps elsewhere: `others` is done with it.
+  absl::Status TryStep(const AnyLoss& loss, Context* ctx, Future<void>& others);
+  absl::Status BackwardFrom(const Variable& output, Context* ctx);
+  absl::Status AwaitOthers(const Future<void>& others);
   std::vector<int64_t> OwnSamples(int64_t all) const;
   nn::StateMap Undoable() const;
   absl::Status Undo(const nn::StateMap& state);
@@ -161,6 +204,8 @@ class ElasticTraining {
   std::unique_ptr<DataParallel> parallel_;  // null until all members have
                                             // agreed
   Place place_;
+  bool begun_;  // the first step no longer waits for first_workers
+  Done last_;   // the step before place_
   int64_t ordered_epoch_ = -1;  // the epoch of order_
   std::vector<int64_t> order_;
   int64_t invited_ = 0;     // bytes of the invitation that all members know of

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/log.h"
 #include "core/status.h"
@@ -37,6 +38,15 @@ struct Announced {
 
   static constexpr auto Fields() {
     return std::tuple{&Announced::name, &Announced::dtype, &Announced::dims};
+  }
+};
+
+struct Announcement {
+  ElasticTraining::Done last;  // the step before
+  std::vector<Announced> tensors = {};
+
+  static constexpr auto Fields() {
+    return std::tuple{&Announcement::last, &Announcement::tensors};
   }
 };
 
@@ -114,6 +124,8 @@ absl::Status ElasticTraining::Enter() {
 absl::Status ElasticTraining::TryToEnter(Clock::time_point deadline) {
   ASSIGN_OR_RETURN(const std::string leader, FindLeader());
   if (leader == agent_.self().name) {
+    // Those that may not begin it have no say.
+    if (!options_.first_workers.empty()) handlers_->ForgetAskers(options_.run);
     if (!handlers_->Begin(options_.run, agent_))
       return absl::UnavailableError("another worker is about to begin it");
     place_ = {.step = 0};
@@ -157,12 +169,22 @@ absl::StatusOr<std::string> ElasticTraining::FindLeader() {
       if (agent_.Find(workers[i]).ok()) unknown = part.status();
     } else if (part->kind == ElasticPart::Kind::kMember) {
       return part->leader;
-    } else if (part->kind == ElasticPart::Kind::kEntering && first.empty()) {
+    } else if (part->kind == ElasticPart::Kind::kEntering && first.empty() &&
+               MayBegin(workers[i].name)) {
       first = workers[i].name;  // workers are ordered by rank
     }
   }
   if (!unknown.ok()) return absl::UnavailableError(unknown.message());
-  return first;
+  if (options_.only_joins)
+    return absl::DataLossError("nobody is left who has its state");
+  if (!first.empty()) return first;
+  return absl::UnavailableError("the worker that begins it has not come");
+}
+
+bool ElasticTraining::MayBegin(const std::string& worker) const {
+  for (const std::string& name : options_.first_workers)
+    if (agent_.Find(name).ok()) return worker == name;
+  return options_.first_workers.empty();
 }
 
 absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> ElasticTraining::MakeGroup(
@@ -176,9 +198,8 @@ absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> ElasticTraining::MakeGroup(
   return rpc::ProcessGroup::Make(agent_, group).Await(kNoLimit);
 }
 
-// Repeats until there are enough members, with equal state, in an intact group.
-absl::Status ElasticTraining::Settle() {
-  const auto deadline = Clock::now() + options_.timeout;
+// Repeats until the group is intact and its members have equal state.
+absl::Status ElasticTraining::Mend() {
   absl::Status last;
   for (int i = 0; i < kMostTries; ++i) {
     const absl::Status broken = group_->status();
@@ -186,9 +207,23 @@ absl::Status ElasticTraining::Settle() {
       last = IsLoss(broken) ? Shrink() : broken;
     } else if (parallel_ == nullptr) {
       last = Agree();
-    } else if (invited_ > 0) {
+    } else {
+      return absl::OkStatus();
+    }
+    if (!last.ok() && (!IsLoss(last) || group_->status().ok())) return last;
+  }
+  return last;
+}
+
+// Repeats until there are enough members, with equal state, in an intact group.
+absl::Status ElasticTraining::Settle() {
+  const auto deadline = Clock::now() + options_.timeout;
+  absl::Status last;
+  for (int i = 0; i < kMostTries; ++i) {
+    RETURN_IF_ERROR(Mend());
+    if (invited_ > 0) {
       last = Grow();
-    } else if (group_->size() < options_.min_members) {
+    } else if (!begun_ || group_->size() < options_.min_members) {
       last = AwaitEnough(deadline);
     } else {
       return absl::OkStatus();
@@ -198,19 +233,40 @@ absl::Status ElasticTraining::Settle() {
   return last;
 }
 
+bool ElasticTraining::FirstAreIn() const {
+  const std::vector<rpc::WorkerInfo>& members = group_->members();
+  return std::all_of(
+      options_.first_workers.begin(), options_.first_workers.end(),
+      [&](const std::string& name) {
+        return !agent_.Find(name).ok() ||
+               std::any_of(members.begin(), members.end(),
+                           [&](const auto& m) { return m.name == name; });
+      });
+}
+
 absl::Status ElasticTraining::AwaitEnough(Clock::time_point deadline) {
   if (Clock::now() > deadline) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("elastic run ", options_.run, " has ", group_->size(),
-                     " members and needs ", options_.min_members));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "elastic run ", options_.run, " has ", group_->size(),
+        " members and needs ",
+        begun_ ? absl::StrCat(options_.min_members)
+               : absl::StrCat("all of ",
+                              absl::StrJoin(options_.first_workers, ", "))));
   }
-  while (Clock::now() < deadline && invited_ == 0 && group_->status().ok()) {
-    if (group_->rank() == 0)
+  const auto enough = [&] {
+    return begun_ && group_->size() >= options_.min_members;
+  };
+  while (Clock::now() < deadline && invited_ == 0 && !enough() &&
+         group_->status().ok()) {
+    const bool leads = group_->rank() == 0;
+    const bool first_are_in = leads && FirstAreIn();
+    if (leads && !(first_are_in && group_->size() >= options_.min_members))
       handlers_->AwaitJoinRequest(options_.run, Clock::now() + kPatience);
-    const Tensor length = Tensor::Full(
-        {1}, static_cast<double>(DraftInvitation()), {.dtype = DType::kI64});
-    RETURN_IF_ERROR(group_->AllReduce(length).Await(kNoLimit));
-    invited_ = length.data<int64_t>()[0];
+    const Tensor told =
+        Tensor::From<int64_t>({DraftInvitation(), first_are_in ? 1 : 0});
+    RETURN_IF_ERROR(group_->AllReduce(told).Await(kNoLimit));
+    invited_ = told.data<int64_t>()[0];
+    begun_ = begun_ || told.data<int64_t>()[1] > 0;
   }
   return absl::OkStatus();
 }
@@ -263,7 +319,10 @@ absl::Status ElasticTraining::Grow() {
 absl::Status ElasticTraining::Agree() {
   const Tensor own = Tensor::From<int64_t>({place_.step});
   const Tensor all = Tensor::Zeros({group_->size()}, {.dtype = DType::kI64});
+  const Tensor begun = Tensor::From<int64_t>({begun_ ? 1 : 0});
   RETURN_IF_ERROR(group_->AllGather(all, own).Await(kNoLimit));
+  RETURN_IF_ERROR(group_->AllReduce(begun).Await(kNoLimit));
+  begun_ = begun.data<int64_t>()[0] > 0;
   const std::vector<int64_t> steps = all.ToVector<int64_t>();
   const auto most = std::max_element(steps.begin(), steps.end());
   if (*most < 0) {
@@ -285,17 +344,18 @@ absl::Status ElasticTraining::Agree() {
 absl::Status ElasticTraining::TakeState(int from) {
   const bool gives = group_->rank() == from;
   nn::StateMap state;
-  std::vector<Announced> list;
+  Announcement announced{.last = last_};
   if (gives) {
     state = WithPrefix(kModule, module_.StateDict());
     state.merge(WithPrefix(kOptimizer, optimizer_.ExportState()));
     for (auto& [name, tensor] : state) {
       tensor = tensor.Contiguous();
       const auto& dims = tensor.shape().dims();
-      list.push_back({name, tensor.dtype(), {dims.begin(), dims.end()}});
+      announced.tensors.push_back(
+          {name, tensor.dtype(), {dims.begin(), dims.end()}});
     }
   }
-  const std::string text = Encoded(list);
+  const std::string text = Encoded(announced);
   const Tensor counts =
       Tensor::From<int64_t>({place_.step, place_.epoch, place_.sample,
                              static_cast<int64_t>(text.size())});
@@ -303,8 +363,8 @@ absl::Status ElasticTraining::TakeState(int from) {
   const std::vector<int64_t> given = counts.ToVector<int64_t>();
   ASSIGN_OR_RETURN(std::string told,
                    BroadcastText(*group_, from, text, given[3]));
-  ASSIGN_OR_RETURN(list, Decoded<std::vector<Announced>>(std::move(told)));
-  for (const Announced& each : list) {
+  ASSIGN_OR_RETURN(announced, Decoded<Announcement>(std::move(told)));
+  for (const Announced& each : announced.tensors) {
     Tensor& tensor = state[each.name];
     if (!gives)
       tensor = Tensor::Empty(Shape(Dims(each.dims.begin(), each.dims.end())),
@@ -316,6 +376,7 @@ absl::Status ElasticTraining::TakeState(int from) {
   RETURN_IF_ERROR(module_.LoadStateDict(OfPrefix(kModule, state)));
   RETURN_IF_ERROR(optimizer_.ImportState(OfPrefix(kOptimizer, state)));
   place_ = {given[0], given[1], given[2]};
+  last_ = announced.last;
   return absl::OkStatus();
 }
 

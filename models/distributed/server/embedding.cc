@@ -27,8 +27,9 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
  public:
   using StatePtr = std::shared_ptr<ContextState>;
 
-  Core(std::shared_ptr<ServerClient> client, int32_t table)
-      : client_(std::move(client)), table_(table) {}
+  Core(std::shared_ptr<ServerClient> client, int32_t table,
+       const EmbeddingOptions& options)
+      : client_(std::move(client)), table_(table), options_(options) {}
 
   // If `state` is null, without gradients.
   Future<Variable> Forward(const StatePtr& state, const Tensor& keys);
@@ -54,6 +55,7 @@ class Embedding::Core : public std::enable_shared_from_this<Core> {
 
   const std::shared_ptr<ServerClient> client_;
   const int32_t table_;
+  const EmbeddingOptions options_;
   Mutex mutex_;
   // By context, for those that have not stepped yet.
   std::map<std::weak_ptr<ContextState>, std::vector<Lookup>, std::owner_less<>>
@@ -171,20 +173,26 @@ Future<void> Embedding::Core::Push(std::vector<RowGradients> gradients,
       rows.gradients =
           ops::Clamp(rows.gradients, -settings.limit, settings.limit);
   }
-  return client_->Do({.row_gradients = std::move(gradients)})
-      .Then([](const Pulled&) {});
+  Trade trade{.row_gradients = std::move(gradients)};
+  // Only a pull waits for other trainers.
+  if (options_.step_awaits_trainers && !trade.row_gradients.empty()) {
+    const Tensor& keys = trade.row_gradients.front().keys;
+    trade.rows = {{.table = table_, .keys = keys.Slice(0, 0, 1)}};
+  }
+  return client_->Do(std::move(trade)).Then([](const Pulled&) {});
 }
 
 absl::StatusOr<std::unique_ptr<Embedding>> Embedding::Make(
-    std::shared_ptr<ServerClient> client, const std::string& table) {
+    std::shared_ptr<ServerClient> client, const std::string& table,
+    const EmbeddingOptions& options) {
   const int32_t number = client->TableOf(table);
   if (number < 0) {
     return absl::NotFoundError(
         absl::StrCat("the servers have no table ", table,
                      ": name it in ServerOptions::tables when they are made"));
   }
-  return std::unique_ptr<Embedding>(
-      new Embedding(std::make_shared<Core>(std::move(client), number)));
+  return std::unique_ptr<Embedding>(new Embedding(
+      std::make_shared<Core>(std::move(client), number, options)));
 }
 
 Future<Variable> Embedding::Forward(const Context& ctx, const Tensor& keys) {

@@ -17,6 +17,13 @@
 
 namespace baton::dist {
 
+struct EmbeddingOptions {
+  // A step is done when this trainer need not wait for others any more, such as
+  // when the round is over, and not when the servers have the gradients. The
+  // next forward then waits for nobody. Elastic trainings need it (elastic.h).
+  bool step_awaits_trainers = false;
+};
+
 // An embedding whose rows are a table of parameter servers. A forward pulls
 // each row that is looked up once. Under a context the rows are a leaf like any
 // parameter, and the context holds their gradients. The next
@@ -39,7 +46,8 @@ class Embedding {
   // Returns NotFound if the servers have no such table. To push, the client
   // must have joined as a trainer.
   static absl::StatusOr<std::unique_ptr<Embedding>> Make(
-      std::shared_ptr<ServerClient> client, const std::string& table);
+      std::shared_ptr<ServerClient> client, const std::string& table,
+      const EmbeddingOptions& options = {});
 
   // Keys i64 [...] -> f32 [..., width], on the keys' device.
   Future<Variable> Forward(const Context& ctx, const Tensor& keys);

@@ -5,9 +5,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -35,24 +39,29 @@ class DdpRpcHybridProgram : public ::testing::Test {
     more.insert(more.begin(), flags_.begin(), flags_.end());
     return more;
   }
-  static tools::Outcome Run(int workers,
-                            const std::vector<std::string>& flags) {
+  using OnOutput =
+      std::function<void(const std::string&, const tools::Process&)>;
+  // `launch` has more flags of baton-run.
+  static tools::Outcome Run(int workers, const std::vector<std::string>& flags,
+                            const std::vector<std::string>& launch = {},
+                            const OnOutput& on_output = nullptr) {
     const std::string program = testing::ProgramPath("ddp_rpc_hybrid");
-    std::vector<std::string> command = {
-        "baton-run", "--workers=" + std::to_string(workers),
-        "--worker_program=" + program, "--", program};
+    std::vector<std::string> command = {"baton-run",
+                                        "--workers=" + std::to_string(workers),
+                                        "--worker_program=" + program};
+    command.insert(command.end(), launch.begin(), launch.end());
+    command.insert(command.end(), {"--", program});
     command.insert(command.end(), flags.begin(), flags.end());
-    return tools::RunProgram(command);
+    return tools::RunProgram(command, on_output);
   }
   // A line of results for each variant.
-  std::vector<nlohmann::json> Train(int workers,
-                                    const std::vector<std::string>& flags) {
+  std::vector<nlohmann::json> Train(int workers, std::vector<std::string> flags,
+                                    const std::vector<std::string>& launch = {},
+                                    const OnOutput& on_output = nullptr) {
     const std::string results = folder_ / "results.jsonl";
-    const tools::Outcome outcome = Run(workers, Flags([&] {
-                                         std::vector<std::string> all = flags;
-                                         all.push_back("--json=" + results);
-                                         return all;
-                                       }()));
+    flags.push_back("--json=" + results);
+    const tools::Outcome outcome =
+        Run(workers, Flags(flags), launch, on_output);
     EXPECT_EQ(outcome.code, 0) << outcome.output;
     std::ifstream file(results);
     std::vector<nlohmann::json> lines;
@@ -61,37 +70,13 @@ class DdpRpcHybridProgram : public ::testing::Test {
       lines.push_back(nlohmann::json::parse(line));
     return lines;
   }
-
-  // Kills a worker in the middle of a training; what the trainer says, and how
-  // long that took it.
-  struct Loss {
-    std::string killed;
-    tools::Outcome outcome;
-    double seconds = 0;
-  };
-  Loss KillOne(bool server) {
-    tools::LooseWorkers workers(testing::ProgramPath("ddp_rpc_hybrid"),
-                                {"worker1", "worker2", "worker3"});
-    Loss loss;
-    Clock::time_point killed;
-    loss.outcome = tools::RunProgram(
-        workers.Command(Flags({"--batch=2", "--epochs=10000"})),
-        [&](const std::string& output, const tools::Process&) {
-          // Whoever was there first serves.
-          const size_t serves = output.find(" serves");
-          if (!loss.killed.empty() ||
-              output.find("loss") == std::string::npos ||
-              serves == std::string::npos)
-            return;
-          const std::string first = output.substr(serves - 7, 7);
-          loss.killed = server               ? first
-                        : first == "worker2" ? "worker3"
-                                             : "worker2";
-          killed = Clock::now();
-          workers.Kill(loss.killed);
-        });
-    loss.seconds = std::chrono::duration<double>(Clock::now() - killed).count();
-    return loss;
+  // One of three workers; whoever was there first serves.
+  static std::string ServerIn(const std::string& output) {
+    const size_t serves = output.find(" serves");
+    return serves == std::string::npos ? "" : output.substr(serves - 7, 7);
+  }
+  static std::string TrainerIn(const std::string& output) {
+    return ServerIn(output) == "worker2" ? "worker3" : "worker2";
   }
 
   const testing::TempFolder folder_;
@@ -141,19 +126,71 @@ TEST_F(DdpRpcHybridProgram, TracesAStepOfAllTrainers) {
   EXPECT_EQ(trainers, 2);
 }
 
-TEST_F(DdpRpcHybridProgram, NamesATrainerThatIsLost) {
-  const Loss loss = KillOne(false);
-  EXPECT_EQ(loss.outcome.code, 1) << loss.outcome.output;
-  EXPECT_THAT(loss.outcome.output, HasSubstr(loss.killed));
-  EXPECT_LT(loss.seconds, 5);
+TEST_F(DdpRpcHybridProgram, LearnsThoughATrainerIsKilledAndItsSuccessorJoins) {
+  for (const bool again : {false, true}) {
+    enum { kWhole, kKilled, kBack } state = kWhole;
+    size_t seen = 0;  // of the output, in this state
+    const auto look = [&](const std::string& output,
+                          const tools::Process& launcher) {
+      const char* const next = state == kKilled ? "1 trainers" : "2 trainers";
+      const size_t at = output.find(next, seen);
+      if (at == std::string::npos) return;
+      seen = at + 1;
+      if (state == kWhole) {
+        const pid_t trainer = tools::WorkerOf(launcher.pid, TrainerIn(output));
+        ASSERT_GT(trainer, 0);
+        ::kill(trainer, SIGKILL);
+        state = kKilled;
+      } else {
+        state = kBack;
+      }
+    };
+    const auto results =
+        Train(3, {"--batch=2", "--epochs=4"},
+              {again ? "--restarts=1" : "--may_lose_workers"}, look);
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_EQ(results[0]["lost_trainers"], 1);
+    EXPECT_EQ(state, kBack);
+    // With one that is started again there were two trainers once more.
+    EXPECT_EQ(results[0]["last_trainers"], again ? 2 : 1);
+    EXPECT_EQ(results[0]["perplexities"].size(), 4u);
+    EXPECT_LT(results[0]["perplexity"], 1.6);
+    std::filesystem::remove(folder_ / "results.jsonl");
+  }
+}
+
+TEST_F(DdpRpcHybridProgram, SaysThatAllTrainersAreLost) {
+  tools::LooseWorkers workers(testing::ProgramPath("ddp_rpc_hybrid"),
+                              {"worker1", "worker2"});
+  bool killed = false;
+  const tools::Outcome outcome = tools::RunProgram(
+      workers.Command(Flags({"--batch=2", "--epochs=10000"})),
+      [&](const std::string& output, const tools::Process&) {
+        if (killed || output.find("loss") == std::string::npos) return;
+        killed = true;
+        workers.Kill(ServerIn(output) == "worker2" ? "worker1" : "worker2");
+      });
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("no trainer is left"));
 }
 
 TEST_F(DdpRpcHybridProgram, NamesAServerThatIsLost) {
-  const Loss loss = KillOne(true);
-  EXPECT_EQ(loss.outcome.code, 1) << loss.outcome.output;
-  EXPECT_THAT(loss.outcome.output,
-              HasSubstr("server " + loss.killed + " is lost"));
-  EXPECT_LT(loss.seconds, 5);
+  tools::LooseWorkers workers(testing::ProgramPath("ddp_rpc_hybrid"),
+                              {"worker1", "worker2", "worker3"});
+  std::string server;
+  Clock::time_point killed;
+  const tools::Outcome outcome = tools::RunProgram(
+      workers.Command(Flags({"--batch=2", "--epochs=10000"})),
+      [&](const std::string& output, const tools::Process&) {
+        if (!server.empty() || output.find("loss") == std::string::npos) return;
+        server = ServerIn(output);
+        killed = Clock::now();
+        workers.Kill(server);
+      });
+  const std::chrono::duration<double> seconds = Clock::now() - killed;
+  EXPECT_EQ(outcome.code, 1) << outcome.output;
+  EXPECT_THAT(outcome.output, HasSubstr("server " + server + " is lost"));
+  EXPECT_LT(seconds.count(), 5);
 }
 
 TEST_F(DdpRpcHybridProgram, NamesAFlagThatIsWrong) {

@@ -17,6 +17,7 @@
 #include "examples/rl/service.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_files.h"
 
 namespace baton::examples {
 namespace {
@@ -65,6 +66,36 @@ INSTANTIATE_TEST_SUITE_P(Rl, Inference, ::testing::Bool(),
                          [](const auto& info) {
                            return info.param ? "Batched" : "Plain";
                          });
+
+TEST(Reinforcement, ResumesWhereItWasSaved) {
+  const testing::TempFolder folder;
+  testing::LocalCluster cluster(Workers({"alice", "bob"}));
+  ReinforceOptions options;
+  options.batching.batched = false;
+  const auto train = [&](int64_t rounds) {
+    options.rounds = rounds;
+    return Reinforce(cluster["alice"], options, [](const Round&) {});
+  };
+  const auto whole = train(9);
+  ASSERT_THAT(whole, IsOk());
+  options.saving.checkpoints.folder = folder / "saved";
+  options.saving.resume = Saving::Resume::kLatest;
+  const auto begun = train(4);
+  ASSERT_THAT(begun, IsOk());
+  EXPECT_EQ(begun->resumed_from, 0);
+  const auto rest = train(9);
+  ASSERT_THAT(rest, IsOk());
+  EXPECT_EQ(rest->resumed_from, 4);
+  ASSERT_EQ(rest->rounds.size(), 5u);
+  const Round& last = rest->rounds.back();
+  const Round& expected = whole->rounds.back();
+  EXPECT_EQ(last.number, 9);
+  EXPECT_EQ(last.episodes, expected.episodes);
+  EXPECT_EQ(last.last_reward, expected.last_reward);
+  EXPECT_EQ(last.loss, expected.loss);
+  EXPECT_THAT(train(9), testing::Fails(absl::StatusCode::kFailedPrecondition,
+                                       "give more --rounds"));
+}
 
 TEST(Reinforcement, IsTheSameForAnyNumberOfObservers) {
   const auto rewards = [](std::vector<std::string> names) {

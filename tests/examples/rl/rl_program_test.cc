@@ -55,6 +55,33 @@ TEST(RlProgram, SolvesCartPoleThoughAnObserverIsKilled) {
   EXPECT_EQ(line["observers"], 2);
 }
 
+TEST(RlProgram, SolvesCartPoleThoughItsAgentIsKilled) {
+  const testing::TempFolder folder;
+  const std::string program = testing::ProgramPath("rl");
+  int kills = 0;
+  const tools::Outcome outcome = tools::RunProgram(
+      {"baton-run", "--workers=2", "--trainer_restarts=2",
+       "--worker_program=" + program, "--", program,
+       "--checkpoint_dir=" + folder / "saved", "--resume=latest",
+       "--json=" + folder / "results.jsonl"},
+      [&](const std::string& output, const tools::Process& launcher) {
+        if (kills == 2 || output.find(kills == 0 ? "round   4" : "round   8") ==
+                              std::string::npos)
+          return;
+        const pid_t agent = tools::WorkerOf(launcher.pid, "trainer");
+        ASSERT_GT(agent, 0);
+        ::kill(agent, SIGKILL);
+        ++kills;
+      });
+  EXPECT_EQ(outcome.code, 0) << outcome.output;
+  EXPECT_EQ(kills, 2);
+  std::ifstream file(folder / "results.jsonl");
+  const auto line = nlohmann::json::parse(file);
+  EXPECT_EQ(line["solved"], true);
+  EXPECT_GT(line["reward"], 475);
+  EXPECT_GE(line["resumed_from"], 7);
+}
+
 TEST(RlProgram, GivesAWorkerThatJoinsAnObserver) {
   tools::LooseWorkers workers("rl", {"worker1"});
   bool added = false, plays = false;
@@ -77,6 +104,19 @@ TEST(RlProgram, TellsWhatIsWrong) {
       {"rl", "--inference=guess", "--peers=trainer=127.0.0.1:1"});
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.output, HasSubstr("--inference"));
+  const auto refused = [](const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {"rl", "--peers=trainer=127.0.0.1:1"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const tools::Outcome of_flags = tools::RunProgram(command);
+    EXPECT_EQ(of_flags.code, 2);
+    return of_flags.output;
+  };
+  EXPECT_THAT(refused({"--resume=latest"}),
+              HasSubstr("--checkpoint_dir is missing"));
+  EXPECT_THAT(refused({"--checkpoint_dir=saved", "--inference=plain,batched"}),
+              HasSubstr("--inference must be one with --checkpoint_dir"));
+  EXPECT_THAT(refused({"--checkpoint_dir=saved", "--requests=9"}),
+              HasSubstr("--checkpoint_dir does not go with --requests"));
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,9 +18,14 @@
 #include "autograd/functions/loss.h"
 #include "core/ops/arithmetic.h"
 #include "core/random.h"
+#include "models/distributed/server/client.h"
+#include "models/distributed/server/embedding.h"
+#include "models/distributed/server/parameter_server.h"
+#include "models/distributed/stock.h"
 #include "models/nn/batch_norm.h"
 #include "models/nn/linear.h"
 #include "optim/adam.h"
+#include "optim/sgd.h"
 #include "tests/models/distributed/data_parallel/on_each.h"
 #include "tests/support/local_cluster.h"
 #include "tests/support/status_matchers.h"
@@ -256,6 +264,138 @@ TEST_F(Elastic, LetsNoMoreInThanItMay) {
   EXPECT_EQ(std::count_if(made.begin(), made.end(),
                           [](const absl::Status& each) { return each.ok(); }),
             2);
+}
+
+TEST_F(Elastic, BeginsWithAllItsFirstWorkersAndTheFirstOnesState) {
+  std::vector<Done> first(kMembers);
+  std::vector<nn::StateMap> state(kMembers);
+  OnEach(kMembers, [&](size_t rank) {
+    Layers model(10 + rank);
+    optim::Adam adam(model.Parameters(), {.lr = 0});
+    ElasticOptions options = OptionsFor(6);
+    options.first_workers = {"w2", "w0", "lost-before", "w1"};
+    const auto training =
+        ElasticTraining::Make(cluster_[rank], model, adam, options);
+    ASSERT_THAT(training, IsOk());
+    const auto done = (*training)->Step(
+        [&](const Share& share) { return LossOf(model, share.samples); });
+    ASSERT_THAT(done, IsOk());
+    first[rank] = *done;
+    state[rank] = model.StateDict();
+    (*training)->group().Barrier().Await().IgnoreError();
+  });
+  const nn::StateMap expected = Layers(12).StateDict();
+  for (size_t rank = 0; rank < kMembers; ++rank) {
+    EXPECT_EQ(first[rank].step, 0);
+    EXPECT_EQ(first[rank].members, static_cast<int>(kMembers));
+    for (const auto& [name, value] : expected)
+      EXPECT_TRUE(ops::BitEqual(state[rank].at(name), value)) << name;
+  }
+}
+
+TEST_F(Elastic, OnlyJoinsWhatOthersHaveBegun) {
+  Layers model(1);
+  optim::Adam adam(model.Parameters(), {.lr = 0.01});
+  ElasticOptions options = OptionsFor(4);
+  options.only_joins = true;
+  EXPECT_THAT(ElasticTraining::Make(cluster_[0], model, adam, options),
+              Fails(StatusCode::kDataLoss, "nobody is left"));
+}
+
+constexpr int64_t kElasticRowWidth = 8, kElasticRowBatch = 5,
+                  kElasticRowSteps = 24;
+constexpr double kElasticRowRate = 0.2;
+
+// Trains with rows, one for each sample, at a server that waits for all
+// trainers.
+class ElasticRows : public ::testing::Test {
+ protected:
+  ElasticRows() : cluster_(ClusterOf()) {}
+  static testing::ClusterOptions ClusterOf() {
+    testing::ClusterOptions options;
+    options.names = {"w0", "w1", "w2", "server"};
+    options.fill = RegisterStock;
+    options.on_start = AttachStock;
+    return options;
+  }
+  std::unique_ptr<ParameterServers> MakeServers(int32_t trainers) {
+    ServerOptions options;
+    options.trainers = trainers;
+    options.tables = {{.name = "rows",
+                       .width = kElasticRowWidth,
+                       .start = RowStart::kNormal,
+                       .scale = 1,
+                       .seed = 8,
+                       .rule = ops::SgdRule{.lr = kElasticRowRate}}};
+    auto made =
+        ParameterServers::Make(cluster_["server"], {"server"}, options, {});
+    EXPECT_THAT(made, IsOk());
+    return *std::move(made);
+  }
+  // Returns the loss of the last step. Trainers that are not the `first` join.
+  absl::StatusOr<double> Train(size_t member, const ParameterServers& servers,
+                               const std::vector<std::string>& first) {
+    rpc::Agent& agent = cluster_[member];
+    Generator generator(3 + member);
+    nn::Linear model(kElasticRowWidth, 4, generator);
+    optim::Sgd sgd(model.Parameters(), {.lr = kElasticRowRate});
+    ElasticOptions options;
+    options.samples = std::make_shared<data::RandomSampler>(kElasticSamples);
+    options.batch = kElasticRowBatch;
+    options.first_workers = first;
+    ASSIGN_OR_RETURN(const auto training,
+                     ElasticTraining::Make(agent, model, sgd, options));
+    ASSIGN_OR_RETURN(auto client,
+                     ServerClient::Join(agent, servers.directory(),
+                                        static_cast<int64_t>(member)));
+    ASSIGN_OR_RETURN(const auto rows,
+                     Embedding::Make(std::move(client), "rows",
+                                     {.step_awaits_trainers = true}));
+    double loss = 0;
+    while (training->step() < kElasticRowSteps) {
+      ASSIGN_OR_RETURN(
+          const auto done,
+          training->Step([&](Context& ctx, const ElasticTraining::Share& share)
+                             -> absl::StatusOr<Variable> {
+            ASSIGN_OR_RETURN(
+                const Variable x,
+                rows->Forward(ctx, Tensor::From(share.samples)).Await());
+            std::vector<int64_t> labels;
+            for (const int64_t sample : share.samples)
+              labels.push_back(sample % 4);
+            return autograd::CrossEntropy(model(x), Tensor::From(labels));
+          }));
+      loss = done.loss;
+    }
+    return loss;
+  }
+  Tensor RowsOf(const ParameterServers& servers) {
+    const auto reader = ServerClient::Join(cluster_["server"],
+                                           servers.directory(), std::nullopt);
+    EXPECT_THAT(reader, IsOk());
+    std::vector<int64_t> keys(kElasticSamples);
+    std::iota(keys.begin(), keys.end(), 0);
+    const auto rows = (*reader)->PullRows(0, Tensor::From(keys)).Await();
+    EXPECT_THAT(rows, IsOk());
+    return rows->Clone();
+  }
+
+  testing::LocalCluster cluster_;
+};
+
+TEST_F(ElasticRows, AreSteppedAsOneTrainerStepsThemWhoeverJoinsMeanwhile) {
+  const auto alone = MakeServers(1);
+  const auto expected = Train(0, *alone, {"w0"});
+  ASSERT_THAT(expected, IsOk());
+  const auto servers = MakeServers(2);
+  std::vector<double> losses(3);
+  OnEach(3, [&](size_t member) {
+    const auto loss = Train(member, *servers, {"w0", "w1"});
+    ASSERT_THAT(loss, IsOk());
+    losses[member] = *loss;
+  });
+  for (const double loss : losses) EXPECT_NEAR(loss, *expected, 1e-4);
+  EXPECT_TRUE(ops::AllClose(RowsOf(*servers), RowsOf(*alone), 1e-3, 1e-4));
 }
 
 }  // namespace
