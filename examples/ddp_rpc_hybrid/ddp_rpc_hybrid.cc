@@ -86,7 +86,8 @@ absl::StatusOr<dist::ServerOptions> ServerOptionsFor(const HybridTask& task,
   dist::ServerOptions options;
   options.mode = dist::Consistency::kBulkSynchronous;
   options.trainers = static_cast<int32_t>(task.trainers.size());
-  options.trainer_workers = task.trainers;
+  for (const rpc::WorkerInfo& trainer : task.trainers)
+    options.trainer_workers.push_back(trainer.name);
   options.backups = absl::GetFlag(FLAGS_backups);
   ASSIGN_OR_RETURN(const optim::AnyOptions rule, RowOptimizer());
   options.tables = {
@@ -100,14 +101,18 @@ absl::StatusOr<dist::ServerOptions> ServerOptionsFor(const HybridTask& task,
   return options;
 }
 
-absl::StatusOr<HybridTask> TaskFromFlags(const Crew& crew) {
+absl::StatusOr<HybridTask> TaskFromFlags(const rpc::Agent& agent,
+                                         const Crew& crew) {
   HybridTask task;
   task.model = WordModelFromFlags();
   ASSIGN_OR_RETURN(task.optimizer, RestOptimizer());
   const WordFiles files = WordFilesFromFlags();
   task.data = files.data;
   task.held_out = files.held_out;
-  task.trainers = crew.trainers;
+  for (const std::string& name : crew.trainers) {
+    const auto trainer = agent.Find(name);
+    if (trainer.ok()) task.trainers.push_back(*trainer);
+  }
   const Reading reading = ReadingFromFlags();
   task.columns = reading.columns * static_cast<int64_t>(crew.trainers.size());
   task.length = reading.length;
@@ -187,7 +192,7 @@ absl::StatusOr<Measurement> Train(rpc::Agent& agent, const std::string& variant,
   RETURN_IF_ERROR(tools::Print(
       absl::StrCat(absl::StrJoin(crew.servers, ", "), " serves\n")));
   HybridTraining::Options options{.task = {}, .servers = {}};
-  ASSIGN_OR_RETURN(options.task, TaskFromFlags(crew));
+  ASSIGN_OR_RETURN(options.task, TaskFromFlags(agent, crew));
   options.task.run = run;
   ASSIGN_OR_RETURN(options.servers,
                    ServerOptionsFor(options.task, texts.vocabulary));

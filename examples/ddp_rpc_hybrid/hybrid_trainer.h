@@ -31,15 +31,15 @@ inline constexpr char kWords[] = "words";
 
 // What the trainers of one model do together. Plain data.
 struct HybridTask {
-  std::string run = "hybrid";         // differs from those of other models
-  WordModelOptions model;             // the texts' vocabulary is no larger
-  optim::AnyOptions optimizer;        // for the dense parameters
-  std::string data, held_out;         // files for ReadWords
-  int64_t columns = 40;               // of all trainers together
-  int64_t length = 35;                // words of each column in a step
-  std::vector<std::string> trainers;  // workers that begin; others may join
-  bool begun = false;                 // has taken steps: for those that join
-  int64_t timeout_ms = 60'000;        // for calls among the trainers
+  std::string run = "hybrid";             // differs from those of other models
+  WordModelOptions model;                 // the texts' vocabulary is no larger
+  optim::AnyOptions optimizer;            // for the dense parameters
+  std::string data, held_out;             // files for ReadWords
+  int64_t columns = 40;                   // of all trainers together
+  int64_t length = 35;                    // words of each column in a step
+  std::vector<rpc::WorkerInfo> trainers;  // workers that begin; others may join
+  bool begun = false;           // has taken steps: for those that join
+  int64_t timeout_ms = 60'000;  // for calls among the trainers
 
   static constexpr auto Fields() {
     using T = HybridTask;

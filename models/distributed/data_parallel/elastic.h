@@ -40,9 +40,9 @@ struct ElasticOptions {
   std::shared_ptr<const data::Sampler> samples;
   int64_t batch = 0;  // samples per step, for all members together
   // If given: the first of these workers that is there begins the run, and the
-  // first step waits for all of them but for those that are lost. Else whoever
-  // comes first begins at once.
-  std::vector<std::string> first_workers{};
+  // first step waits for all of them but for those that are lost, also if they
+  // are started again. Else whoever comes first begins at once.
+  std::vector<rpc::WorkerInfo> first_workers{};
   // This member, unlike others, begins no run: Make returns DataLoss if there
   // is none, or it ends before it lets this one in.
   bool only_joins = false;
@@ -160,6 +160,7 @@ class ElasticTraining {
   absl::Status TryToEnter(Clock::time_point deadline);
   absl::StatusOr<std::string> FindLeader();
   bool MayBegin(const std::string& worker) const;
+  bool IsThere(const rpc::WorkerInfo& worker) const;
   absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> MakeGroup(
       const std::string& name, const std::vector<rpc::WorkerInfo>& members);
   absl::Status Mend();

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/log.h"
 #include "core/status.h"
@@ -182,9 +181,14 @@ absl::StatusOr<std::string> ElasticTraining::FindLeader() {
 }
 
 bool ElasticTraining::MayBegin(const std::string& worker) const {
-  for (const std::string& name : options_.first_workers)
-    if (agent_.Find(name).ok()) return worker == name;
+  for (const rpc::WorkerInfo& first : options_.first_workers)
+    if (IsThere(first)) return worker == first.name;
   return options_.first_workers.empty();
+}
+
+bool ElasticTraining::IsThere(const rpc::WorkerInfo& worker) const {
+  const auto found = agent_.Find(worker.name);
+  return found.ok() && found->incarnation == worker.incarnation;
 }
 
 absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> ElasticTraining::MakeGroup(
@@ -237,10 +241,11 @@ bool ElasticTraining::FirstAreIn() const {
   const std::vector<rpc::WorkerInfo>& members = group_->members();
   return std::all_of(
       options_.first_workers.begin(), options_.first_workers.end(),
-      [&](const std::string& name) {
-        return !agent_.Find(name).ok() ||
-               std::any_of(members.begin(), members.end(),
-                           [&](const auto& m) { return m.name == name; });
+      [&](const rpc::WorkerInfo& first) {
+        return !IsThere(first) ||
+               std::any_of(members.begin(), members.end(), [&](const auto& m) {
+                 return m.incarnation == first.incarnation;
+               });
       });
 }
 
@@ -250,8 +255,8 @@ absl::Status ElasticTraining::AwaitEnough(Clock::time_point deadline) {
         "elastic run ", options_.run, " has ", group_->size(),
         " members and needs ",
         begun_ ? absl::StrCat(options_.min_members)
-               : absl::StrCat("all of ",
-                              absl::StrJoin(options_.first_workers, ", "))));
+               : absl::StrCat("its ", options_.first_workers.size(),
+                              " first ones")));
   }
   const auto enough = [&] {
     return begun_ && group_->size() >= options_.min_members;

@@ -89,7 +89,7 @@ class Hybrid : public ::testing::Test {
     task_.optimizer = {.kind = "sgd", .lr = kRate};
     task_.columns = kColumns;
     task_.length = 5;
-    task_.trainers = {"t0", "t1"};
+    task_.trainers = {(*cluster_)["t0"].self(), (*cluster_)["t1"].self()};
     const auto texts = ReadWords(task_.data, "", task_.model.vocabulary);
     EXPECT_THAT(texts, IsOk());
     texts_ = *texts;
@@ -136,9 +136,9 @@ TEST_F(Hybrid, StepsAsOneProcessDoesOnAllColumnsAndKeepsCopiesEqual) {
   options.vocabulary = texts_.vocabulary;
   Whole whole(options, Rows());
   std::vector<Future<RRef<HybridTrainer>>> making;
-  for (const std::string& worker : task_.trainers) {
+  for (const rpc::WorkerInfo& worker : task_.trainers) {
     making.push_back(rpc::Create<HybridTrainer>(
-        alice(), worker, task_, servers_->directory(),
+        alice(), worker.name, task_, servers_->directory(),
         static_cast<int64_t>(making.size())));
   }
   auto trainers = WaitAll(making).Await();

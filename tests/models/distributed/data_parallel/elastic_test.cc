@@ -273,7 +273,10 @@ TEST_F(Elastic, BeginsWithAllItsFirstWorkersAndTheFirstOnesState) {
     Layers model(10 + rank);
     optim::Adam adam(model.Parameters(), {.lr = 0});
     ElasticOptions options = OptionsFor(6);
-    options.first_workers = {"w2", "w0", "lost-before", "w1"};
+    rpc::WorkerInfo lost = cluster_["w1"].self();
+    ++lost.incarnation;  // an earlier process
+    options.first_workers = {lost, cluster_["w2"].self(), cluster_["w0"].self(),
+                             cluster_["w1"].self()};
     const auto training =
         ElasticTraining::Make(cluster_[rank], model, adam, options);
     ASSERT_THAT(training, IsOk());
@@ -342,7 +345,8 @@ class ElasticRows : public ::testing::Test {
     ElasticOptions options;
     options.samples = std::make_shared<data::RandomSampler>(kElasticSamples);
     options.batch = kElasticRowBatch;
-    options.first_workers = first;
+    for (const std::string& name : first)
+      options.first_workers.push_back(cluster_[name].self());
     ASSIGN_OR_RETURN(const auto training,
                      ElasticTraining::Make(agent, model, sgd, options));
     ASSIGN_OR_RETURN(auto client,
