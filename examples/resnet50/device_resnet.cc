@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<DeviceResNet>> DeviceResNet::Make(
           {.cuts = variant.cut ? settings.cuts : std::vector<std::string>(),
            .split_size = variant.split_size,
            .micro_batches = variant.micro_batches,
+           .compute_threads = machine.threads_per_device,
            .local = true,
            .devices = machine.devices}));
   return made;
