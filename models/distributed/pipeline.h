@@ -371,8 +371,6 @@ class Pipeline {
                                                   const Workload& work,
                                                   const StepPlan& plan) const;
   void Learn(const std::vector<GroupReport>& reports, Ordered& ordered);
-  // Adapts the loss scale. `overflowed` says whether gradients of the step that
-  // has ended did.
   // Learns from steps that have ended.
   void Collect();
   // Takes over from a step's reports the results of its request to make windows
