@@ -91,7 +91,7 @@ SERVER_BUGS = [
      "                           : last->second);\n"
      "    return;\n"
      "  }\n"),
-    ("pulls_are_torn", "models/distributed/server/client.cc",
+    ("pulls_are_torn", "models/distributed/server/client_core.cc",
      "        if (self->PullsOneVersion(*trade) && !AreAtOneCut(replies))\n"
      "          return self->PullAgain(trade, routes, replies, deadline);\n"),
     ("backups_do_not_begin", "models/distributed/server/shard_takeover.cc",
