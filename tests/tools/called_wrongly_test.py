@@ -24,7 +24,7 @@ PROGRAMS = write_reference.TOOLS + write_reference.examples()
 TAKES_ANY_WORD = ["baton-certs"]
 # The examples that read these flags; all others refuse them.
 SAVING = {"parameter_server", "resnet50_pipeline", "resnet50_single_machine",
-          "rnn"}
+          "rl", "rnn"}
 NOT_STEPPING = {"mixed_device", "toy_model"}
 # A cluster to join, at which nobody is: what is wrong must be said before.
 CLUSTER = {"BATON_RENDEZVOUS": "127.0.0.1:1", "BATON_WORLD_SIZE": "3",
