@@ -44,8 +44,8 @@ Future<void> KeptPushes::Send(int32_t shard,
 
 Future<void> KeptPushes::SendAll(ShardCalls::Clock::time_point deadline) {
   std::vector<Future<void>> sent;
-  for (size_t shard = 0; shard < shards_.size(); ++shard)
-    sent.push_back(Send(static_cast<int32_t>(shard), deadline));
+  for (int32_t shard = 0; shard < count_; ++shard)
+    sent.push_back(Send(shard, deadline));
   return WaitAll(sent);
 }
 

@@ -23,7 +23,9 @@ namespace baton::dist {
 class KeptPushes : public std::enable_shared_from_this<KeptPushes> {
  public:
   KeptPushes(std::shared_ptr<ShardCalls> calls, int shards)
-      : calls_(std::move(calls)), shards_(static_cast<size_t>(shards)) {}
+      : calls_(std::move(calls)),
+        count_(shards),
+        shards_(static_cast<size_t>(shards)) {}
 
   // Whether a shard may or may not have taken a push with this answer.
   static bool IsOpen(const absl::Status& answer);
@@ -46,6 +48,7 @@ class KeptPushes : public std::enable_shared_from_this<KeptPushes> {
                 const Promise<void>& sent);
 
   const std::shared_ptr<ShardCalls> calls_;
+  const int32_t count_;  // of shards
   mutable Mutex mutex_;
   std::vector<Shard> shards_ ABSL_GUARDED_BY(mutex_);
 };
