@@ -86,8 +86,7 @@ absl::StatusOr<dist::ServerOptions> ServerOptionsFor(const HybridTask& task,
   dist::ServerOptions options;
   options.mode = dist::Consistency::kBulkSynchronous;
   options.trainers = static_cast<int32_t>(task.trainers.size());
-  for (const rpc::WorkerInfo& trainer : task.trainers)
-    options.trainer_workers.push_back(trainer.name);
+  options.trainer_workers = task.trainers;
   options.backups = absl::GetFlag(FLAGS_backups);
   ASSIGN_OR_RETURN(const optim::AnyOptions rule, RowOptimizer());
   options.tables = {

@@ -106,7 +106,10 @@ absl::StatusOr<Servers> ServersOf(rpc::Agent& agent, const Crew& crew,
                                   const AccuracyRun& run,
                                   const Values& values) {
   dist::ServerOptions options = run.options;
-  options.trainer_workers = crew.trainers;
+  for (const std::string& trainer : crew.trainers) {
+    ASSIGN_OR_RETURN(options.trainer_workers.emplace_back(),
+                     agent.Find(trainer));
+  }
   if (run.saving.resume != Saving::Resume::kNo) {
     auto resumed = dist::ParameterServers::Resume(
         agent, crew.servers, options, values, run.saving.checkpoints.folder,

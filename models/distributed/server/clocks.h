@@ -57,8 +57,10 @@ class Clocks {
       : mode_(options.mode),
         staleness_(mode_ == Consistency::kBoundedStale ? options.staleness : 0),
         expected_(options.trainers),
-        workers_(options.trainer_workers),
-        now_(std::move(readings)) {}
+        now_(std::move(readings)) {
+    for (const rpc::WorkerInfo& worker : options.trainer_workers)
+      workers_.push_back(worker.name);
+  }
 
   // A new trainer counts from the next round that has not begun; without rounds
   // it starts at the slowest trainer's clock. Returns false if it has already
@@ -104,7 +106,7 @@ class Clocks {
   const Consistency mode_;
   const int64_t staleness_;
   const int64_t expected_;
-  const std::vector<std::string> workers_;
+  std::vector<std::string> workers_;  // does not change
   ClockReadings now_;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "core/ops/optimizer_rules.h"
 #include "rpc/codec.h"
+#include "rpc/worker.h"
 
 namespace baton::dist {
 
@@ -72,10 +73,10 @@ struct ServerOptions {
   // No trainer waits for others before so many have joined; after that, those
   // that are present count.
   int32_t trainers = 1;
-  // If given, the workers of those trainers, one name for each, which are in
-  // the cluster when the servers are made: a trainer whose worker is lost
-  // before it has joined is not waited for.
-  std::vector<std::string> trainer_workers{};
+  // If given, the workers of those trainers, one for each: a trainer whose
+  // worker is lost before it has joined is not waited for, even if another
+  // process of the worker's name has come since.
+  std::vector<rpc::WorkerInfo> trainer_workers{};
   // A round steps by the mean of its gradients instead of their sum.
   bool average = true;
   // The maximum size of a dense key's part.

@@ -198,8 +198,11 @@ void ServerShard::LetGoOfTheLost(
         found->second.incarnation != trainer.incarnation)
       LetGo(trainer.worker, trainer.incarnation);
   }
-  for (const std::string& worker : state_.options().trainer_workers)
-    if (!there.contains(worker)) GiveUp(worker);
+  for (const rpc::WorkerInfo& worker : state_.options().trainer_workers) {
+    const auto found = there.find(worker.name);
+    if (found == there.end() || found->second.incarnation != worker.incarnation)
+      GiveUp(worker.name);
+  }
 }
 
 }  // namespace baton::dist

@@ -69,7 +69,8 @@ TEST(Clocks, WhoIsGivenUpBeforeItJoinsIsNotWaitedFor) {
   for (const Consistency mode :
        {Consistency::kBulkSynchronous, Consistency::kBoundedStale}) {
     ServerOptions options = Mode(mode, 3);
-    options.trainer_workers = {"alice", "bob", "bob"};
+    for (const char* const worker : {"alice", "bob", "bob"})
+      options.trainer_workers.emplace_back().name = worker;
     Clocks clocks(options);
     clocks.Join(kA, {.worker = "alice"});
     clocks.Join(kC, {.worker = "dave"});  // nobody that is expected

@@ -156,11 +156,12 @@ TEST_F(ServerTest, TrainersThatAreLostAndComeDoNotStallARound) {
 TEST_F(ServerTest, ATrainerThatIsLostBeforeItJoinsDoesNotStallARound) {
   ServerOptions options =
       With(Consistency::kBulkSynchronous, ops::SgdRule{.lr = 1}, 2);
-  options.trainer_workers = {"alice"};
+  options.trainer_workers = {cluster_.alice().self()};
   EXPECT_THAT(ParameterServers::Make(cluster_.alice(), {"bob"}, options,
                                      {{"x", Tensor::Zeros({40})}}),
               Fails(absl::StatusCode::kInvalidArgument, "trainer_workers"));
-  options.trainer_workers = {"alice", "dave"};
+  options.trainer_workers = {cluster_.alice().self(),
+                             cluster_.at("dave").self()};
   Make(options, {{"x", Tensor::Zeros({40})}});
   const auto client = Join(0);
   const Future<Pulled> waits = client->PushPull(Filled(-1));
@@ -169,6 +170,21 @@ TEST_F(ServerTest, ATrainerThatIsLostBeforeItJoinsDoesNotStallARound) {
   for (const char* const server : {"bob", "carol"})
     cluster_.at(server).RemovePeer("dave");  // as a rendezvous tells them
   ASSERT_THAT(waits.Await(std::chrono::seconds(20)), IsOk());
+  EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(1));
+}
+
+// As one that was killed and started again before the servers were made: who
+// comes there joins later, if at all.
+TEST_F(ServerTest, ATrainerWhoseWorkerIsAnotherProcessByNowDoesNotStallARound) {
+  ServerOptions options =
+      With(Consistency::kBulkSynchronous, ops::SgdRule{.lr = 1}, 2);
+  rpc::WorkerInfo former = cluster_.at("dave").self();
+  ++former.incarnation;
+  options.trainer_workers = {cluster_.alice().self(), former};
+  Make(options, {{"x", Tensor::Zeros({40})}});
+  const auto client = Join(0);
+  ASSERT_THAT(client->PushPull(Filled(-1)).Await(std::chrono::seconds(20)),
+              IsOk());
   EXPECT_THAT(Read(*client)[0].ToVector<float>(), Each(1));
 }
 
