@@ -160,7 +160,6 @@ class ElasticTraining {
   absl::Status TryToEnter(Clock::time_point deadline);
   absl::StatusOr<std::string> FindLeader();
   bool MayBegin(const std::string& worker) const;
-  bool IsThere(const rpc::WorkerInfo& worker) const;
   absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> MakeGroup(
       const std::string& name, const std::vector<rpc::WorkerInfo>& members);
   absl::Status Mend();

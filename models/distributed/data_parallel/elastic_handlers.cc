@@ -14,11 +14,6 @@ namespace {
 
 using Kind = ElasticPart::Kind;
 
-bool IsThere(const rpc::Agent& agent, const rpc::WorkerInfo& worker) {
-  const auto found = agent.Find(worker.name);
-  return found.ok() && found->incarnation == worker.incarnation;
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ElasticHandlers>> ElasticHandlers::Of(
@@ -68,7 +63,7 @@ bool ElasticHandlers::Begin(const std::string& run, const rpc::Agent& agent) {
   MutexLock lock(mutex_);
   Run& here = runs_.at(run);
   for (const auto& [name, asker] : here.askers) {
-    if (asker.rank < agent.self().rank && IsThere(agent, asker)) return false;
+    if (asker.rank < agent.self().rank && agent.Find(asker).ok()) return false;
   }
   here.part = {Kind::kMember, agent.self().name};
   return true;
@@ -92,7 +87,7 @@ std::vector<rpc::WorkerInfo> ElasticHandlers::Joiners(const std::string& run,
   std::vector<rpc::WorkerInfo> workers;
   MutexLock lock(mutex_);
   std::erase_if(runs_.at(run).join_requests, [&](const auto& request) {
-    return !IsThere(agent, request.second.worker);
+    return !agent.Find(request.second.worker).ok();
   });
   for (const auto& [name, request] : runs_.at(run).join_requests)
     workers.push_back(request.worker);

@@ -182,13 +182,8 @@ absl::StatusOr<std::string> ElasticTraining::FindLeader() {
 
 bool ElasticTraining::MayBegin(const std::string& worker) const {
   for (const rpc::WorkerInfo& first : options_.first_workers)
-    if (IsThere(first)) return worker == first.name;
+    if (agent_.Find(first).ok()) return worker == first.name;
   return options_.first_workers.empty();
-}
-
-bool ElasticTraining::IsThere(const rpc::WorkerInfo& worker) const {
-  const auto found = agent_.Find(worker.name);
-  return found.ok() && found->incarnation == worker.incarnation;
 }
 
 absl::StatusOr<std::shared_ptr<rpc::ProcessGroup>> ElasticTraining::MakeGroup(
@@ -242,7 +237,7 @@ bool ElasticTraining::FirstAreIn() const {
   return std::all_of(
       options_.first_workers.begin(), options_.first_workers.end(),
       [&](const rpc::WorkerInfo& first) {
-        return !IsThere(first) ||
+        return !agent_.Find(first).ok() ||
                std::any_of(members.begin(), members.end(), [&](const auto& m) {
                  return m.incarnation == first.incarnation;
                });
